@@ -27,8 +27,9 @@ from forgetting.auditing.preparation import Recipe, Standard, held_out
 from forgetting.auditing.result import Audit, OrderingRow, TaskRow
 from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
-from forgetting.auditing.verdict import ROUNDING, Verdict, judge, repeat_verdicts
+from forgetting.auditing.verdict import Verdict, judge, repeat_verdicts
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, seed_from
+from forgetting.core.numerical import ROUNDING
 from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError

@@ -10,13 +10,10 @@ import numpy as np
 
 from forgetting.auditing.orders import GAIN, FoundOrder, first_least
 from forgetting.core.arrays import Array, IntArray, real_array
+from forgetting.core.numerical import ROUNDING
 from forgetting.errors import InvalidInputError
 
 PARTS = ("position", "pairs", "rest")
-#: standard deviations over orders below this share of the largest value are rounding
-ROUNDING = 1e-13
-#: a signal below this share of the variance of a seed is what is left of sums that cancel
-CANCELLED = 1e-13
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -121,7 +118,7 @@ def _different(products: Array) -> Array:
 def _signal_shares(products: Array) -> Array | None:
     """The shares of the parts in the signal; None if the signal is rounding, or negative."""
     signal = _different(products)
-    if signal.sum() <= CANCELLED * products.sum(axis=0).trace() / products.shape[1]:
+    if signal.sum() <= ROUNDING * products.sum(axis=0).trace() / products.shape[1]:
         return None
     return np.asarray(signal / signal.sum())
 

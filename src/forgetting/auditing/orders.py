@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
-from forgetting.core.arrays import EPS, Array, IntArray, as_index
+from forgetting.core.arrays import Array, IntArray, as_index
+from forgetting.core.numerical import EPS
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve

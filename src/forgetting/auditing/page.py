@@ -10,8 +10,8 @@ import numpy as np
 
 from forgetting.auditing.audit_landscape import landscape_section
 from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
-from forgetting.auditing.verdict import ROUNDING
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING
 from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
 from forgetting.figures.text_formats import table_text

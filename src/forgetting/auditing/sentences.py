@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
-from forgetting.auditing.verdict import EFFECT, ROUNDING, SHARE, agreed
+from forgetting.auditing.verdict import EFFECT, SHARE, agreed
+from forgetting.core.numerical import ROUNDING
 from forgetting.core.text import one_line
 
 if TYPE_CHECKING:

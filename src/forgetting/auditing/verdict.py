@@ -10,13 +10,13 @@ from forgetting.auditing.measures import Measure, measure_orders, orders_to_try
 from forgetting.auditing.order_search import OrderSearch, search_orders
 from forgetting.auditing.preparation import Recipe, held_out
 from forgetting.core.arrays import IntArray
+from forgetting.core.numerical import ROUNDING
 from forgetting.dynamics.space import resolve
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks, Problem
 
 EFFECT = 3.0  # the order matters much if the worst order forgets this many times as much as a random order,
 SHARE = 0.01  # and forgets this part of the loss before learning; of accuracies, a hundredth of all rows
-ROUNDING = 1e-13  # values below this part of the loss before learning count as 0
 LITTLE, SOMEWHAT = 1.25, 2.0  # the worst order forgets at most this many times as much as the best
 SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for the worst
 DEVIATIONS = 3.0

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import SQUARED, VANISHING
 from forgetting.errors import InvalidInputError
 
 Array = NDArray[np.float64]
@@ -21,9 +22,7 @@ IntArray = NDArray[np.int64]
 Seed = int | np.random.Generator | np.random.SeedSequence | None  # the seeds that `seed_from` takes
 Kind = TypeVar("Kind")
 Function = TypeVar("Function", bound=Callable[..., Any])
-EPS = float(np.finfo(np.float64).eps)
 LARGEST = 2**63 - 1  # the largest 64-bit integer
-SQUARED = 1e300  # limit of |v|^2: sums and differences of vectors below this limit have finite squares too
 
 
 def as_kind(value: Kind, kind: Any, what: str, where: str = "") -> Kind:
@@ -196,7 +195,7 @@ def check_finite(array: Any, what: str, *, squares: bool = False) -> None:
     with np.errstate(all="ignore"):
         flat = stored.ravel(order="K")
         total = np.dot(flat, flat)  # one pass and no temporary
-        if total < SQUARED and (total > 1e-290 or array.ndim < 2 or not flat.any()):
+        if total < SQUARED and (total > VANISHING or array.ndim < 2 or not flat.any()):
             return
     finite = np.isfinite(stored)
     if finite.all():

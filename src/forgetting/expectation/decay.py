@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import engines

@@ -31,7 +31,7 @@ PAIRS = 30  # tasks, at most, of which all pairs are looked at
 SEED = 0
 ITERATIONS = 200  # of a local search
 SMALL = 1e-4  # weights below it are tried without
-ROUNDING = 1e-14  # in the logarithm of the loss
+NO_WORSE = 1e-14  # rounding errors in the logarithm of the loss
 
 
 class LossOptimum(NamedTuple):
@@ -249,6 +249,6 @@ def _without_small(loss: ExpectedLoss, value: float, best: Array) -> tuple[float
         large = np.where(best < limit, 0.0, best)
         large /= large.sum()
         now = loss.log_value(large)
-        if now <= value + ROUNDING:
+        if now <= value + NO_WORSE:
             return now, large
     return value, best

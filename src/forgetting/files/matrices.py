@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import SQUARED, check_finite, check_index, is_sparse, numbers, real_array
+from forgetting.core.arrays import check_finite, check_index, is_sparse, numbers, real_array
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import SQUARED
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import damaged, entry, open_regular, read_array, read_arrays

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from forgetting.compute import twofold
 from forgetting.compute.twofold import UNIT, Pair
-from forgetting.core.arrays import EPS, Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, IntArray, is_sparse
+from forgetting.core.numerical import EPS
 from forgetting.geometry.frame import Data, Frame
 from forgetting.geometry.qr import spectrum_of
 from forgetting.geometry.rational import exact_rank

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, SQUARED, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS, SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.geometry.qr import is_tall, parts_of, spectrum_of, triangle_of
 from forgetting.geometry.row_blocks import RowBlocks

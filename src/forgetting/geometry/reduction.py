@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting.core.arrays import EPS, Array, IntArray, read_only
+from forgetting.core.arrays import Array, IntArray, read_only
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec, checked_fields, field_values
 from forgetting.geometry.directions import Directions

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray, as_flag, as_index, real_array
+from forgetting.core.arrays import Array, IntArray, as_flag, as_index, real_array
 from forgetting.core.memory import require_memory
 from forgetting.core.names import only
+from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.orderings.view import TaskView
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, as_count, read_only
+from forgetting.core.arrays import Array, as_count, read_only
+from forgetting.core.numerical import EPS
 from forgetting.errors import OrderingError
 
 __all__ = ["TIED", "TaskView", "rounding_of"]

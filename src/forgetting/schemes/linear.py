@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import SQUARED, Array, as_count, as_kind, as_number, as_word
+from forgetting.core.arrays import Array, as_count, as_kind, as_number, as_word
+from forgetting.core.numerical import SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Directions, Geometry
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register

@@ -32,7 +32,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, as_count, as_number
+from forgetting.core.arrays import Array, as_count, as_number
+from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.schemes.base import Learned, Scheme, register
 from forgetting.tasks.problem import Problem
@@ -197,7 +198,7 @@ class ExponentialTask:
     def reduced(self) -> tuple[Array, Array]:
         """The rows in coordinates on their span, which contains Z^T a, and an orthonormal basis of the span."""
         _, size, basis = np.linalg.svd(self.rows, full_matrices=False)
-        basis = basis[size > size[0] * max(self.rows.shape) * EPS]
+        basis = basis[size > size[0] * rank_tolerance(self.rows.shape)]
         if len(basis) == self.rows.shape[1]:
             return self.rows, np.eye(len(basis))
         return np.ascontiguousarray(self.rows @ basis.T), basis
@@ -347,7 +348,7 @@ def _apart(rows: Array, core: Any) -> tuple[Array, Array, Any, int]:
     1/lambda and would multiply rounding errors there.
     """
     _, size, turn = np.linalg.svd(rows[core], full_matrices=True)
-    none = max(rows.shape) * EPS
+    none = rank_tolerance(rows.shape)
     rank = int(np.count_nonzero(size > size[0] * none))
     turned = rows @ turn.T
     inside = core | (np.linalg.norm(turned[:, rank:], axis=1) <= none * np.linalg.norm(rows, axis=1))

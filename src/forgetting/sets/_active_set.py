@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from forgetting.compute.compiling import compiled_fast
 from forgetting.compute.run_kernels import dot, fill
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 
 
 @compiled_fast
@@ -118,7 +119,6 @@ OPTIMAL, EMPTY, LOST, STALLED = 0, 1, 2, 3  # endings of a projection
 ENTERED, REFINE, FOLLOWS = 4, 5, 6  # outcomes for a violated row, beside EMPTY, LOST and STALLED
 TOL = 2e-13  # a row counts as satisfied when it is missed by TOL * (|w| + |p|/50 + |b_i|): rounding of a_i.w
 NEARLY_DEPENDENT = 1e-9  # squared distance of a unit row to the span of others that the Gram matrix can be trusted with
-EPS = 2.220446049250313e-16
 WELL_APART = 1e-6  # the same, for rows that are only a guess
 HUGE = 1e6  # a multiplier of this many times the size of the point comes from a row that nearly follows from others
 SWEEPS = 4  # sweeps of coordinate ascent, to guess the active rows of a cold start

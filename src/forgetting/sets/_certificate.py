@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array
+from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS, numerical_rank
 
 SLACK = 8.0  # rounding errors that count as one: rows were scaled, and their weights are computed numbers
 
@@ -82,7 +83,7 @@ def best_combination(rows: Array, levels: Array) -> Array:
 
     largest = np.max(np.abs(rows), axis=0)
     _, values, basis = np.linalg.svd((rows / np.where(largest > 0, largest, 1.0)).T)
-    rank = int(np.sum(values > EPS * max(rows.shape) * values[0]))
+    rank = numerical_rank(values, rows.shape)
     free, none = basis[rank:].T, np.zeros(len(rows))
     # the basis is off by the rounding of the rows, relative to the smallest singular value that is not 0
     error = min(1e-3, 1e-9 + 8 * EPS * float(values[0] / values[rank - 1]))

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, SQUARED, Array, as_number, is_sparse, real_array
+from forgetting.core.arrays import Array, as_number, is_sparse, real_array
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import SQUARED, rank_tolerance
 from forgetting.errors import InfeasibleError, InvalidInputError
 from forgetting.sets.base import ConvexSet, register
 
@@ -39,7 +40,7 @@ def as_rows(value: Any, what: str) -> Array:
 def _factored(matrix: Array, rank_tol: float | None) -> tuple[Array, Array, Array]:
     """The singular vectors and values of a matrix up to its rank: left (columns), values, right (rows)."""
     left, sigma, right = np.linalg.svd(matrix, full_matrices=False)
-    tol = max(matrix.shape) * EPS if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
+    tol = rank_tolerance(matrix.shape) if rank_tol is None else as_number(rank_tol, "rank_tol", least=0, below=1)
     rank = int(np.count_nonzero(sigma > tol * sigma[0]))
     return left[:, :rank], sigma[:rank], np.ascontiguousarray(right[:rank])
 

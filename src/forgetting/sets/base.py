@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from forgetting.core.arrays import SQUARED, Array, as_number, as_vector
+from forgetting.core.arrays import Array, as_number, as_vector
+from forgetting.core.numerical import SQUARED
 from forgetting.core.registry import Registry, class_decorator
 from forgetting.errors import InvalidInputError
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import SQUARED, Array, Seed, as_count, as_kind, as_number, real_array, seed_from
+from forgetting.core.arrays import Array, Seed, as_count, as_kind, as_number, real_array, seed_from
+from forgetting.core.numerical import SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.sets.base import ConvexSet, register
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray, fingerprint
+from forgetting.core.arrays import Array, IntArray, fingerprint
+from forgetting.core.numerical import numerical_rank
 from forgetting.solver.rows import NONE, Rows, as_dense, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 
@@ -41,12 +42,12 @@ def _inverse(rows: Rows, order: IntArray, shrink: float) -> Array:
         squares[: len(singular)] += singular**2
         return np.ascontiguousarray((vectors / squares) @ vectors.T)
     vectors, singular, _ = np.linalg.svd(dense / sizes[:, None], full_matrices=False)
-    rank = int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0]))
+    rank = numerical_rank(singular, dense.shape)
     if rank == len(order):
         vectors /= sizes[:, None]
     else:  # rows that contradict each other: least squares, in which large rows count more
         vectors, singular, _ = np.linalg.svd(dense, full_matrices=False)
-        rank = min(rank, int(np.count_nonzero(singular > max(dense.shape) * EPS * singular[0])))
+        rank = min(rank, numerical_rank(singular, dense.shape))
     halves = vectors[:, :rank] / singular[:rank]
     return np.ascontiguousarray(halves @ halves.T)
 

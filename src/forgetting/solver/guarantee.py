@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array
+from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings import Ordering, TaskView, laws

@@ -22,6 +22,7 @@ from forgetting.core.arrays import (
     seed_from,
 )
 from forgetting.core.memory import in_bytes
+from forgetting.core.numerical import VANISHING
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
@@ -172,7 +173,7 @@ def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
         raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
     totals = np.sum(side * side, axis=0)
-    if np.any((totals < 1e-290) & side.any(axis=0)):
+    if np.any((totals < VANISHING) & side.any(axis=0)):
         raise InvalidInputError("b: the squares of a right-hand side vanish, its entries are so small; rescale them")
     shaped = (n, *side.shape[1:])
     start = np.zeros(shaped) if x0 is None else real_array(x0, "x0", squares=True)
@@ -187,7 +188,7 @@ def _check_steps(rows: Rows, b: Array) -> None:
     nonzero = (rows.squares > 0) & (largest > 0)
     with np.errstate(all="ignore"):
         steps = largest[nonzero] / rows.squares[nonzero]
-    if len(steps) and not 1e-290 < steps.max() < 1e290:
+    if len(steps) and not VANISHING < steps.max() < 1 / VANISHING:
         i = int(np.flatnonzero(nonzero)[np.argmax(steps)])
         raise InvalidInputError(
             f"row {i} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; rescale A or b"

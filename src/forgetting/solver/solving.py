@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting.compute.threads import one_thread
-from forgetting.core.arrays import EPS, Array, Seed, as_count, as_function, as_number
+from forgetting.core.arrays import Array, Seed, as_count, as_function, as_number
+from forgetting.core.numerical import EPS
 from forgetting.core.progress import Progress, reports_progress
 from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike

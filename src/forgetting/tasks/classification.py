@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
+from forgetting.core.arrays import Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError, NotSeparableError
 from forgetting.files.arrays import entry, words
 from forgetting.sets import ConvexSet, Polyhedron

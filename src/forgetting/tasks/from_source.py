@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from forgetting.compute.workers import run_parts, workers
-from forgetting.core.arrays import EPS, Array, IntArray, as_number, as_path, as_word
+from forgetting.core.arrays import Array, IntArray, as_number, as_path, as_word
 from forgetting.core.memory import in_bytes
+from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.core.progress import progress_bar
 from forgetting.errors import (
     ForgettingError,
@@ -86,7 +87,7 @@ def tasks_from_source(
     starts = offsets_of(stored)
     fewer = bool((stored < owners.counts).any())
     if fewer and rank_tol is None:
-        options["rank_tol"] = max(int(owners.counts.max()), rows.shape[1]) * EPS
+        options["rank_tol"] = rank_tolerance((int(owners.counts.max()), rows.shape[1]))
     flat = labels[:, 0] if rows.outputs is None else labels
     tasks = kind(
         RowBlocks(matrix, starts),
@@ -370,7 +371,7 @@ def _finished(rows: Array, d: int, count: int, rank_tol: float | None) -> Array:
     reduced = triangle(rows)
     left, sigma, right = np.linalg.svd(reduced[:, :d])
     top = float(np.max(sigma, initial=0.0))
-    tolerance = max(count, d) * EPS if rank_tol is None else rank_tol
+    tolerance = rank_tolerance((count, d)) if rank_tol is None else rank_tol
     rank = int(np.count_nonzero(sigma > tolerance * top))
     labels = left.T @ reduced[:, d:]
     rest = np.array(triangle(labels[rank:])) if len(labels) - rank > labels.shape[1] else labels[rank:].copy()

@@ -19,7 +19,6 @@ import numpy as np
 
 from forgetting import geometry as _geometry
 from forgetting.core.arrays import (
-    EPS,
     Array,
     IntArray,
     any_array,
@@ -30,6 +29,7 @@ from forgetting.core.arrays import (
     real_array,
 )
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import ASYMMETRY, EPS, NEGATIVE, numerical_rank
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import ExactRoot, Geometry, Matrix, Rooted, exact_root, lift
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability
@@ -414,11 +414,11 @@ def _root(covariance: Array, what: str) -> _Root:
     """Columns whose squares add up to the covariance."""
     largest = float(np.max(np.abs(covariance)))
     asymmetry = float(np.max(np.abs(covariance - covariance.T)))
-    if asymmetry > 1e-10 * largest:
+    if asymmetry > ASYMMETRY * largest:
         raise InvalidInputError(f"{what}: a covariance is symmetric, but two entries differ by {asymmetry:.2g}")
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     top = max(float(values[-1]), 0.0)
-    if values[0] < -1e-8 * top or values[-1] < 0:
+    if values[0] < -NEGATIVE * top or values[-1] < 0:
         raise InvalidInputError(f"{what}: a covariance has no negative eigenvalue, but there is {values[0]:.2g}")
     exact = exact_root(covariance) if len(covariance) <= EXACT_ROOT else None
     if exact is not None:
@@ -490,7 +490,7 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
         return separate(n)
     dense = X.toarray() if is_sparse(X) else X
     left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
-    rank = int(np.count_nonzero(sigma > max(dense.shape) * np.finfo(float).eps * float(sigma[0])))
+    rank = numerical_rank(sigma, dense.shape)
     if rank < tasks.ranks[m] or (rank and sigma[rank - 1] < CLEAR * sigma[0]):
         return separate(n)
     off = 8 * float(np.sqrt(n)) * EPS  # orthonormal vectors are off by that

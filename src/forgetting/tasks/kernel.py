@@ -9,17 +9,9 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting.core.arrays import (
-    SQUARED,
-    Array,
-    IntArray,
-    as_task,
-    group_rows,
-    one_column,
-    read_only,
-    real_array,
-)
+from forgetting.core.arrays import Array, IntArray, as_task, group_rows, one_column, read_only, real_array
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import ASYMMETRY, NEGATIVE, SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.files.arrays import entry, words
 from forgetting.geometry import Geometry
@@ -73,7 +65,7 @@ class KernelTasks(LinearTasks):
         if largest > SQUARED:
             raise InvalidInputError(f"K: entries of size {largest:g} overflow when added; rescale them")
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
-        if asymmetry > 1e-10 * largest:
+        if asymmetry > ASYMMETRY * largest:
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
         names, members = group_rows(groups, rows)
         self.rows_of = [read_only(part) for part in members]
@@ -87,7 +79,7 @@ class KernelTasks(LinearTasks):
         self.dim = rows
         self._set_options(loss, rank_tol, rtol)
         lowest = float(np.linalg.eigvalsh(self.kernel)[0])
-        if lowest < -1e-8 * float(np.max(np.diag(self.kernel), initial=0.0)):
+        if lowest < -NEGATIVE * float(np.max(np.diag(self.kernel), initial=0.0)):
             raise InvalidInputError(
                 f"K is not positive semidefinite: its least eigenvalue is {lowest:.2g}, so these are no inner products"
             )

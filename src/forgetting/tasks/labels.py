@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, LARGEST, Array, any_array, as_list, as_word, one_column
+from forgetting.core.arrays import LARGEST, Array, any_array, as_list, as_word, one_column
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError
 
 Label = int | bool | str

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from forgetting.core.arrays import (
-    EPS,
     Array,
     Seed,
     as_count,
@@ -25,6 +24,7 @@ from forgetting.core.arrays import (
     seed_from,
 )
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import EPS
 from forgetting.core.text import nearest, one_line
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Matrix

@@ -27,6 +27,7 @@ from forgetting.core.arrays import (
     read_only,
     sealed,
 )
+from forgetting.core.numerical import VANISHING
 from forgetting.core.progress import Progress, shown
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, SmallRowWarning
 from forgetting.files.arrays import entry, words
@@ -170,7 +171,7 @@ class RegressionTasks(LinearTasks):
             small = np.flatnonzero((sizes > 0) & (sizes < 1e-12 * sizes.max()))
             if small.size:
                 task = int(np.flatnonzero(self._index == distinct)[0])
-                if sizes[small].min() < 1e-290:
+                if sizes[small].min() < VANISHING:
                     row = int(small[np.argmin(sizes[small])])
                     raise InvalidInputError(
                         f"task {task} ({self.names[task]}), row {row}: its largest entry is {sizes[row]:.2g}, which "

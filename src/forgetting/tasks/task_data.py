@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.core.arrays import (
-    SQUARED,
     Array,
     IntArray,
     any_array,
@@ -23,6 +22,7 @@ from forgetting.core.arrays import (
     real_array,
     sealed,
 )
+from forgetting.core.numerical import SQUARED, VANISHING
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix, RowBlocks, offsets_of, row_sums, squared_rows
 
@@ -129,7 +129,7 @@ def _are_moderate(values: Any, starts: IntArray) -> bool:
         sums = row_sums(squares, starts)
     if not np.all(sums < SQUARED):  # False for NaN
         return False
-    small = np.flatnonzero(sums <= 1e-290).tolist()
+    small = np.flatnonzero(sums <= VANISHING).tolist()
     stored = values.data if is_sparse(values) else values
     at = values.indptr[starts] if is_sparse(values) else starts
     return not any(stored[at[m] : at[m + 1]].any() for m in small)

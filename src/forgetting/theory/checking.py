@@ -30,8 +30,6 @@ from forgetting.theory.setting import Setting, as_regression, describe_ordering,
 if TYPE_CHECKING:
     from forgetting.theory.statement import Bound
 
-ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
-
 
 def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> CheckPaths:
     """`sides` and `precise` of a claim whose sides are made of expectations; with `sgd`, of the run written as SGD."""

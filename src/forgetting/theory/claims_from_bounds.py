@@ -8,9 +8,10 @@ from dataclasses import replace as changed
 import numpy as np
 
 from forgetting.core.arrays import as_flag, as_function
+from forgetting.core.numerical import ROUNDING
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.theory.bound import NAMES
-from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, paths, projection, setting_of
+from forgetting.theory.checking import all_of, at_most, covers, paths, projection, setting_of
 from forgetting.theory.claim import Draw, Sides
 from forgetting.theory.draws import cycles, permuted, projected
 from forgetting.theory.expectations import Expected

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import rank_tolerance
 from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
@@ -149,7 +150,7 @@ def _(member: Ball, w: Array) -> Array:
 def _condition(matrix: Array) -> float:
     """The largest singular value over the smallest that is not 0."""
     sigma = np.linalg.svd(matrix, compute_uv=False)
-    sigma = sigma[sigma > max(matrix.shape) * np.finfo(float).eps * np.max(sigma, initial=0.0)]
+    sigma = sigma[sigma > rank_tolerance(matrix.shape) * np.max(sigma, initial=0.0)]
     return float(sigma[0] / sigma[-1]) if len(sigma) else 1.0
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.dynamics.ensembles import batch_losses
 from forgetting.dynamics.space import resolve, view_of
 from forgetting.errors import NotSupportedError
@@ -116,7 +117,6 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     return losses
 
 
-EPS = float(np.finfo(np.float64).eps)
 SMALLEST = 1e-12  # of the largest singular value of unit rows: below it, a direction is rounding
 MANY_STEPS, SMALL = 1000, 4  # from here on, and up to this dimension, eigenvectors are cheaper than stepping
 MOST_SECONDS = 5.0  # that an average over all sets of seen tasks may take, roughly

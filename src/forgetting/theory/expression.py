@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from forgetting.core.arrays import EPS, as_kind
+from forgetting.core.arrays import as_kind
+from forgetting.core.numerical import EPS
 from forgetting.theory.setting import Setting, known
 
 Compute: TypeAlias = Callable[[Setting, int], float]

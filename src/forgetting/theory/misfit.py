@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, as_kind, as_number, real_array
+from forgetting.core.arrays import Array, as_kind, as_number, real_array
+from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.geometry import Geometry
 
@@ -128,7 +129,7 @@ def _misplaced(geometry: Geometry, weights: Array, point: Array, start: Array) -
     """An upper bound on the error of a `minimiser`, to first order (Wedin 1973)."""
     scales = np.sqrt(weights)
     spectrum = np.linalg.svd(scales[:, None] * geometry.rows, compute_uv=False)
-    spectrum = spectrum[spectrum > max(geometry.rows.shape) * EPS * spectrum[0]]
+    spectrum = spectrum[spectrum > rank_tolerance(geometry.rows.shape) * spectrum[0]]
     if not spectrum.size:
         return 0.0
     unit = 4 * (float(np.max(geometry.turned, initial=0.0)) + (8 + float(np.sqrt(geometry.rows.size))) * EPS)

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, as_count, as_kind, as_number
+from forgetting.core.arrays import Array, as_count, as_kind, as_number
+from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering, TaskView, laws

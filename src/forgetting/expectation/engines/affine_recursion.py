@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.powers import diagonalise, differences, lanczos, pack, second_differences, unpack

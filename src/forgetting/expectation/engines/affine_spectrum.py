@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array
+from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.expectation.engines.affine_recursion import (
     Estimate,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.geometry import Geometry, spectrum_of
 
 if TYPE_CHECKING:

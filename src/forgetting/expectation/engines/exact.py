@@ -9,7 +9,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines import decimal_moments
 from forgetting.expectation.engines.device_moments import DeviceMoments

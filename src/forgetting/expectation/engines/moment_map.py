@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.core.progress import progress_bar
 from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
 from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State

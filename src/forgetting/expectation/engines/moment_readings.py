@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.error_bounds import Pair, two_floats
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import Form, Quantity

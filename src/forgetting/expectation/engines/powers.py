@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from forgetting.compute.devices import HOST, Device
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.errors import NotSupportedError
 
 OVERFLOW = "steps multiply errors by more than float64 can hold; scale the data, or take smaller steps"

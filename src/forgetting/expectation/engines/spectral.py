@@ -20,7 +20,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.affine_spectrum import AffineSpectrum

@@ -21,7 +21,7 @@ from forgetting.theory.curves import bound_curves, tightest_curve
 
 SYMBOL = {"forgetting": "F(k)", "loss": "L(w_k)"}
 #: rounding of the exact engines, relative to the largest value in the figure
-ROUNDING = 1e-16
+LEAST_DRAWN = 1e-16
 #: beyond this many different tasks, all their subsets take longer than a report may
 SUBSETS = 14
 COLUMNS = ("ordering", "k", "quantity", "expected", "how", "tightest guarantee", "its value")
@@ -117,7 +117,7 @@ def _steps(settings: Settings, ordering: Ordering) -> tuple[IntArray, Expectatio
 
 
 def _floor(series: tuple[Series, ...]) -> float:
-    return ROUNDING * max((value for curve in series for value in curve.y if value is not None), default=1.0)
+    return LEAST_DRAWN * max((value for curve in series for value in curve.y if value is not None), default=1.0)
 
 
 def _how(result: Expectation) -> str:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.core.registry import Registry, class_decorator
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.sets import ConvexSet
@@ -77,7 +78,7 @@ class Decomposition:
     def __init__(self, dense: Array, damp: float) -> None:
         left, singular, right = np.linalg.svd(dense, full_matrices=False)
         self.largest, self.squared = float(singular[0]), damp**2
-        kept = singular > max(dense.shape) * EPS * max(self.largest, np.finfo(float).tiny)
+        kept = singular > rank_tolerance(dense.shape) * max(self.largest, np.finfo(float).tiny)
         self.left, self.right, self.singular = left[:, kept].T, right[kept].T, singular[kept]
         sizes = np.linalg.norm(dense, axis=1)
         rank = np.linalg.matrix_rank(dense / np.where(sizes > 0, sizes, 1.0)[:, None])

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.solver.methods.base import Accuracy, Method, Moves, System, norm, registry
 

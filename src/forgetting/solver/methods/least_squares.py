@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.core.arrays import EPS, Array, IntArray
+from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.orderings import NormWeighted
 from forgetting.solver.methods.base import Accuracy, Distance, Method, Moves, System, norm, norms, register, registry
 from forgetting.solver.sweepers import Iterate

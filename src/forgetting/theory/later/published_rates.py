@@ -26,10 +26,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.orderings import NormWeighted
 from forgetting.tasks import families
 from forgetting.theory.bound import Condition, Origin, Quantity, Range
-from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small, steps
+from forgetting.theory.checking import all_of, covers, projection, regression, setting_of, small, steps
 from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable

@@ -18,10 +18,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.orderings import WithoutReplacement, WithReplacement
 from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.bound import Status
-from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small
+from forgetting.theory.checking import all_of, covers, projection, regression, setting_of, small
 from forgetting.theory.claim import CheckPaths, Draw, Sides
 from forgetting.theory.draws import permuted, realizable
 from forgetting.theory.expectations import Numbers, as_least_squares

@@ -14,9 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Condition, Quantity
-from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
+from forgetting.theory.checking import all_of, at_most, covers, least_squares, steps
 from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.draws import descents, with_beta
 from forgetting.theory.expectations import Numbers, as_least_squares, probabilities

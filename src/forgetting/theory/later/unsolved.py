@@ -11,19 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from forgetting.core.arrays import EPS
+from forgetting.core.numerical import EPS, ROUNDING
 from forgetting.theory.bound import Condition, Quantity, Range
-from forgetting.theory.checking import (
-    ROUNDING,
-    NoiseFromData,
-    all_of,
-    at_most,
-    covers,
-    noise_from_data,
-    projection,
-    small,
-    steps,
-)
+from forgetting.theory.checking import NoiseFromData, all_of, at_most, covers, noise_from_data, projection, small, steps
 from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.expectations import Expected, Numbers, squared_distance, with_probe
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, small, steps
+from forgetting.core.numerical import ROUNDING
+from forgetting.theory.checking import all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected

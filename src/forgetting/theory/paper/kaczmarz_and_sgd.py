@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING, rank_tolerance
 from forgetting.schemes import GradientDescent, Kaczmarz
-from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
+from forgetting.theory.checking import all_of, regression, trajectory
 from forgetting.theory.claim import Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import points, projected, realizable
@@ -44,7 +45,7 @@ def modified_gradient(instance: Instance, task: int, w: Array) -> Array:
 
 def _pinv(instance: Instance, task: int) -> Array:
     matrix = equations(instance.tasks, task)[0]
-    return np.asarray(np.linalg.pinv(matrix, rcond=max(matrix.shape) * np.finfo(float).eps))
+    return np.asarray(np.linalg.pinv(matrix, rcond=rank_tolerance(matrix.shape)))
 
 
 def _missed(instance: Instance, task: int, w: Array) -> Array:

@@ -13,9 +13,10 @@ import math
 from dataclasses import replace
 from functools import partial
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Condition, Kind, Origin, Range, Status
-from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps
+from forgetting.theory.checking import all_of, at_most, covers, least_squares, paths, steps
 from forgetting.theory.claim import CheckPaths, Sides
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, with_doubt

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.theory.checking import (
-    ROUNDING,
     all_of,
     convex_sets,
     covers,

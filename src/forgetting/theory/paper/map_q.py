@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import all_of, covers, paths, projection, regression, small, steps
 from forgetting.theory.claim import Sides
@@ -22,7 +23,6 @@ from forgetting.theory.expectations import Expected, distinct, remembered
 from forgetting.theory.instance import Instance
 from forgetting.theory.statement import declare_claim
 
-EPS = 1e-13
 MOST_DIM = 500  # for products of d x d matrices
 MOST_DIM_SQUARED = 40  # for eigenvalues of a d^2 x d^2 matrix
 MOST_PRODUCTS = 20_000  # P_m A P_m, one by one
@@ -115,7 +115,9 @@ def _as_traced(instance: Instance, numbers: Expected) -> Sides:
         moment = sum(share * (left @ moment @ left) for (share, _), left in zip(kinds, projections, strict=True))
     rhs = sum(share * float(np.trace(matrix @ moment @ matrix.T)) / 2 for share, matrix in kinds)
     scale = tasks.radius**2 * float(gap @ gap)
-    return Sides(numbers.loss(instance.k), rhs, numbers.doubt + instance.k * EPS * scale, scale or 1.0, numbers.how)
+    return Sides(
+        numbers.loss(instance.k), rhs, numbers.doubt + instance.k * ROUNDING * scale, scale or 1.0, numbers.how
+    )
 
 
 declare_claim(
@@ -138,7 +140,7 @@ declare_claim(
 def _(instance: Instance) -> Sides:
     psd = instance.extra("A") @ instance.extra("A").T
     size = _size(psd)
-    return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues", shift=size)
+    return Sides(size - _least(apply_q(instance, psd)), size, ROUNDING * size, how="eigenvalues", shift=size)
 
 
 _symmetric = partial(
@@ -150,14 +152,14 @@ _symmetric = partial(
 def _(instance: Instance) -> Sides:
     matrix = instance.extra("A") + instance.extra("A").T
     value = apply_q(instance, matrix)
-    return Sides(float(np.linalg.norm(value - value.T)), 0.0, EPS * _size(matrix), _size(matrix))
+    return Sides(float(np.linalg.norm(value - value.T)), 0.0, ROUNDING * _size(matrix), _size(matrix))
 
 
 @_symmetric(part="transpose", statement="Q[A]^T = Q[A^T] for every A")
 def _(instance: Instance) -> Sides:
     matrix = instance.extra("A")
     gap = float(np.linalg.norm(apply_q(instance, matrix).T - apply_q(instance, matrix.T)))
-    return Sides(gap, 0.0, EPS * _size(matrix), _size(matrix))
+    return Sides(gap, 0.0, ROUNDING * _size(matrix), _size(matrix))
 
 
 @declare_claim(
@@ -171,7 +173,7 @@ def _(instance: Instance) -> Sides:
     psd = instance.extra("A") @ instance.extra("A").T
     size, value = _size(psd), apply_q(instance, psd, instance.k)
     skew = float(np.linalg.norm(value - value.T))
-    return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues", shift=size)
+    return Sides(size - _least(value) + skew, size, ROUNDING * size * (1 + instance.k), how="eigenvalues", shift=size)
 
 
 @declare_claim(
@@ -183,7 +185,7 @@ def _(instance: Instance) -> Sides:
 def _(instance: Instance) -> Sides:
     a, b, c = (instance.extra(name) @ instance.extra(name).T for name in "ABC")
     lhs, rhs = float(np.trace(a @ c)), float(np.trace((a + b) @ c))
-    return Sides(lhs, rhs, EPS * abs(rhs))
+    return Sides(lhs, rhs, ROUNDING * abs(rhs))
 
 
 @declare_claim(
@@ -207,7 +209,7 @@ def _(instance: Instance) -> Sides:
     left = stacked.T @ stacked / (problem.radius**2 or 1.0)
     difference = (right + right.T) / 2 - left
     least = np.linalg.eigh(difference)[1][:, 0] if geometry.dim else np.zeros(0)
-    return Sides(float(least @ left @ least), float(least @ right @ least), 10 * EPS, how="eigenvalues")
+    return Sides(float(least @ left @ least), float(least @ right @ least), 10 * ROUNDING, how="eigenvalues")
 
 
 @declare_claim(
@@ -244,12 +246,12 @@ _spectrum = partial(declare_claim, label="cor:Q spectrum", draw=points(), missin
 
 @_spectrum(part="at most 1", statement="every eigenvalue of Q is at most 1")
 def _(instance: Instance) -> Sides:
-    return Sides(float(_eigenvalues(instance)[-1]), 1.0, EPS, how="eigenvalues")
+    return Sides(float(_eigenvalues(instance)[-1]), 1.0, ROUNDING, how="eigenvalues")
 
 
 @_spectrum(part="at least 0", statement="every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1")
 def _(instance: Instance) -> Sides:
-    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, EPS, how="eigenvalues", shift=1.0)
+    return Sides(1 - float(_eigenvalues(instance)[0]), 1.0, ROUNDING, how="eigenvalues", shift=1.0)
 
 
 @declare_claim(
@@ -261,7 +263,7 @@ def _(instance: Instance) -> Sides:
 )
 def _(instance: Instance) -> Sides:
     values = _eigenvalues(instance)
-    return Sides(float(np.max(np.abs(values**instance.k * (1 - values)))), 1 / (math.e * instance.k), EPS)
+    return Sides(float(np.max(np.abs(values**instance.k * (1 - values)))), 1 / (math.e * instance.k), ROUNDING)
 
 
 # cor:dimensionality_bound ---------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ _ranks = partial(declare_claim, label="cor:dimensionality_bound", missing=_MATRI
 def _(instance: Instance) -> Sides:
     problem = instance.tasks
     rhs = min(problem.num_tasks * problem.rank_avg, max(problem.dim - problem.rank_avg, 0.0)) ** 0.5
-    return Sides(float(np.linalg.norm(apply_q(instance, _row_space(instance)))), rhs, 10 * EPS * problem.dim)
+    return Sides(float(np.linalg.norm(apply_q(instance, _row_space(instance)))), rhs, 10 * ROUNDING * problem.dim)
 
 
 def _ranks_exactly(instance: Instance) -> Sides:

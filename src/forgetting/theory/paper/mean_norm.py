@@ -11,22 +11,13 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING
 from forgetting.dynamics.space import view_of
 from forgetting.orderings import NormWeighted, WithReplacement
 from forgetting.orderings.laws import Independent
 from forgetting.tasks import families
 from forgetting.theory.bound import Origin, Quantity, Range, Status
-from forgetting.theory.checking import (
-    ROUNDING,
-    all_of,
-    at_most,
-    covers,
-    paths,
-    projection,
-    regression,
-    setting_of,
-    steps,
-)
+from forgetting.theory.checking import all_of, at_most, covers, paths, projection, regression, setting_of, steps
 from forgetting.theory.claim import Check, CheckPaths, Sides
 from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import projected, realizable

@@ -12,11 +12,12 @@ from math import comb
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import ROUNDING
 from forgetting.dynamics.space import view_of
 from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import RecursiveLeastSquares
-from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, steps, trajectory
+from forgetting.theory.checking import all_of, covers, paths, projection, regression, steps, trajectory
 from forgetting.theory.claim import Missing, Sides
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected, realizable

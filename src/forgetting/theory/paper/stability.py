@@ -17,22 +17,13 @@ from functools import partial
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import ROUNDING
 from forgetting.dynamics.space import view_of
 from forgetting.orderings import WithoutReplacement
 from forgetting.schemes import SGD
 from forgetting.theory import definition
 from forgetting.theory.bound import Condition, Origin, Range, Status
-from forgetting.theory.checking import (
-    ROUNDING,
-    all_of,
-    at_most,
-    covers,
-    least_squares,
-    paths,
-    regression,
-    steps,
-    summed,
-)
+from forgetting.theory.checking import all_of, at_most, covers, least_squares, paths, regression, steps, summed
 from forgetting.theory.claim import CheckPaths, Missing, Settle, Sides, unchanged
 from forgetting.theory.definition import MOST_STATES, all_orders, equations, orders_needed
 from forgetting.theory.draws import descents, permuted, points, with_beta

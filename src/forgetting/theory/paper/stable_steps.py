@@ -15,18 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.geometry import lift
 from forgetting.schemes import SGD
-from forgetting.theory.checking import (
-    ROUNDING,
-    all_of,
-    convex_sets,
-    covers,
-    least_squares,
-    regression,
-    steps,
-    trajectory,
-)
+from forgetting.theory.checking import all_of, convex_sets, covers, least_squares, regression, steps, trajectory
 from forgetting.theory.claim import CheckPaths, Draw, Sides
 from forgetting.theory.definition import check_point, equations
 from forgetting.theory.draws import descents, permuted, points
