@@ -148,6 +148,17 @@ def is_sparse(value: Any) -> bool:
     return module is not None and bool(module.issparse(value))
 
 
+def as_dense(matrix: Any) -> Array:
+    """A matrix as a NumPy array, copied only if it is sparse.
+
+    >>> import scipy.sparse as sp
+    >>> as_dense(sp.eye_array(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
+
+
 def fingerprint(*arrays: Any) -> bytes:
     """The SHA-256 of the shapes and numbers of dense float64 arrays and CSR arrays, whatever their memory layout.
 

@@ -30,7 +30,7 @@ OWN = 2**22  # bytes from which on an array has memory of its own
 SAMPLE = 64  # rows that are compared when a solve is resumed
 
 
-def _sample(count: int) -> list[int]:
+def sampled_rows(count: int) -> list[int]:
     """At most 64 of the numbers below `count`, evenly spaced."""
     return [int(i) for i in np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int))]
 
@@ -70,7 +70,7 @@ class RowSource(ABC):
 
     def mark(self) -> str:
         """A text that identifies the matrix: a hash of the entries of 64 rows."""
-        return fingerprint(*(self.read(i, i + 1) for i in _sample(self.shape[0]))).hex()
+        return fingerprint(*(self.read(i, i + 1) for i in sampled_rows(self.shape[0]))).hex()
 
     def stamp(self) -> str:
         """Sizes and times of the files with the rows; empty if there are none, or if they are not known."""
@@ -230,7 +230,7 @@ class FolderRows(RowSource):
         return " ".join(part.stamp() for part in self.parts)
 
     def mark(self) -> str:
-        marks = [str(part.shape) for part in self.parts] + [self.parts[i].mark() for i in _sample(len(self.parts))]
+        marks = [str(part.shape) for part in self.parts] + [self.parts[i].mark() for i in sampled_rows(len(self.parts))]
         return sha256("".join(marks).encode()).hexdigest()
 
 
@@ -242,7 +242,7 @@ class SlicedRows(RowSource):
         # dense rows may be converted, which takes twice their size; sparse rows differ: four times the mean
         self.row_bytes = 16.0 * shape[1]
         if is_sparse(self._raw(0, 1)):
-            rows = _sample(shape[0])
+            rows = sampled_rows(shape[0])
             self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).size for i in rows) / len(rows)
 
     def _raw(self, start: int, stop: int) -> Any:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, fingerprint
+from forgetting.core.arrays import Array, IntArray, as_dense, fingerprint
 from forgetting.core.numerical import numerical_rank
-from forgetting.solver.rows import NONE, Rows, as_dense, panels, together
+from forgetting.solver.rows import NONE, Rows, panels, together
 from forgetting.solver.sweepers import InMemory, Iterate
 
 
@@ -61,6 +61,8 @@ class BlockSweeper(InMemory):
         memory: bytes for factorisations that are kept; those of other blocks are computed at each visit.
     """
 
+    row_steps: ClassVar[bool] = False
+
     blocks: tuple[IntArray, ...] = ()
     memory: float = 2.0**28
     _inverses: dict[int, Array] = field(default_factory=dict, repr=False)
@@ -68,15 +70,10 @@ class BlockSweeper(InMemory):
     _kept: int = 0
 
     @property
-    def row_steps(self) -> bool:
-        return False
-
-    @property
     def num_blocks(self) -> int:
         return len(self.blocks)
 
     def rows_in(self, visits: IntArray) -> int:
-        """The number of rows that these visits touch."""
         return int(self._sizes[visits].sum())
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.compute.row_kernels import row_arrays
-from forgetting.core.arrays import Array, IntArray, is_sparse, read_only
+from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse, read_only
 from forgetting.files.matrices import as_matrix, read_matrix
 from forgetting.files.row_sources import RowSource, as_source
 from forgetting.solver import _row_kernels as kernels
@@ -248,8 +248,3 @@ def opened(matrix: Any, budget: float) -> Rows | RowSource:
         return as_rows(matrix)
     loaded = source.loaded(budget)
     return source if loaded is None else Rows(loaded)
-
-
-def as_dense(product: Any) -> Array:
-    """A product of matrices as a NumPy array."""
-    return np.asarray(product.toarray() if is_sparse(product) else product)

@@ -19,7 +19,7 @@ from forgetting.solver.sweepers import Iterate, RowSweeper, Sweeper
 
 
 @dataclass
-class StreamSweeper:
+class StreamSweeper(Sweeper):
     """Visits blocks of consecutive rows, and makes the steps of their rows one after another, in a random order.
 
     The order of the rows is drawn from the seed and the number of the visit. No result depends on the number of threads
@@ -45,7 +45,6 @@ class StreamSweeper:
     keep: float = 0.0
     seed: int = 0
     visited: int = 0  # the number of the next visit
-    norms: Array | None = None  # spectral norms of blocks would need their factorisations
 
     def __post_init__(self) -> None:
         self.shape = self.source.shape
@@ -58,11 +57,9 @@ class StreamSweeper:
 
     @property
     def num_blocks(self) -> int:
-        """The number of blocks."""
         return len(self.starts) - 1
 
     def rows_in(self, visits: IntArray) -> int:
-        """The number of rows that these visits touch."""
         return int(np.diff(self.starts)[visits].sum())
 
     # ------------------------------------------------------------------------------------------------------- reading
@@ -144,35 +141,23 @@ class StreamSweeper:
         return float(sum(self._squares[block] for block in range(self.num_blocks)))
 
     def slack(self, b: Array, x: Array) -> Array:
-        """b - A x."""
         slack = np.empty_like(b)
         for span, rows in self._pass():
             slack[span] = b[span] - rows.products(x, threads=self.threads)
         return slack
 
-    def gap(self, b: Array, x: Array) -> Array:
-        """The part of b - A x that violates the rows."""
-        return self.limits.missed(self.slack(b, x))
-
     def back(self, gap: Array) -> Array:
-        """A^T gap."""
         total = np.zeros((self.shape[1], *gap.shape[1:]))
         for span, rows in self._pass():
             total += rows.combined(gap[span], threads=self.threads)
         return total
 
     def gap_and_back(self, b: Array, x: Array) -> tuple[Array, Array]:
-        """The gap and A^T gap, by one pass."""
         gap, total = np.empty_like(b), np.zeros_like(x)
         for span, rows in self._pass():
             gap[span] = self.limits.of_rows(span).missed(b[span] - rows.products(x, threads=self.threads))
             total += rows.combined(gap[span], threads=self.threads)
         return gap, total
-
-    @property
-    def row_steps(self) -> bool:
-        """True: the rows of a block make their steps one after another."""
-        return True
 
     def weighted_gram(self, weights: Array) -> Array | None:
         """None: products of all rows would take a pass over the source."""
@@ -190,7 +175,6 @@ class StreamSweeper:
         )
 
     def marks(self) -> dict[str, str]:
-        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
         starts = self.starts if len(self.starts) < 4 else np.array([*self.starts[:2], *self.starts[-2:]])
         return {
             "A": f"{self.shape} {self.source.mark()}",

@@ -11,14 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, fingerprint
-from forgetting.solver.rows import NONE, Limits, Rows, as_dense
+from forgetting.core.arrays import Array, IntArray, as_dense, fingerprint
+from forgetting.files.row_sources import sampled_rows
+from forgetting.solver.rows import NONE, Limits, Rows
 
-SAMPLE = 64  # rows that are compared when a solve is resumed
 GRAM_ROWS = 2**14  # whose scaled copy is made at once
 
 
@@ -35,82 +35,95 @@ class Iterate:
     shrink: float = 0.0
 
 
-class Sweeper(Protocol):
-    """Blocks of rows, and the steps of visited blocks; `in_memory` says whether the matrix lies in memory."""
+class Sweeper(ABC):
+    """The base class of sweepers: blocks of rows, and the steps of visited blocks.
 
-    in_memory: ClassVar[bool]
+    Attributes:
+        shape: the shape of the matrix.
+        limits: relations of rows, bounds on x.
+        relaxation: the factor of every step.
+        average: how many blocks make their steps from the same x; their average is taken.
+        threads: the number of threads; no result depends on it.
+        in_memory: whether the matrix lies in memory.
+        row_steps: whether the rows of a block make their steps one after another; else a visit projects onto the block.
+    """
 
+    in_memory: ClassVar[bool] = True
+    row_steps: ClassVar[bool] = True
+
+    shape: tuple[int, int]
     limits: Limits
     relaxation: float
     average: int
+    threads: int
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the matrix."""
-
-    @property
+    @abstractmethod
     def num_blocks(self) -> int:
         """The number of blocks."""
 
     @property
-    def row_steps(self) -> bool:
-        """Whether the rows of a block make their steps one after another; else a visit projects onto the block."""
-
-    @property
     def norms(self) -> Array | None:
         """The spectral norm of every block; None if an ordering cannot use it."""
+        return None
 
+    @abstractmethod
     def rows_in(self, visits: IntArray) -> int:
         """The number of rows that these visits touch."""
 
     def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
-        """The visits in parts, after which the state may be saved; `following` come next, `done` visits came before."""
+        """The visits in parts, after which the state may be saved; `following` come next, `done` visits came before.
 
+        One part in memory, where sweeps are short.
+        """
+        return [visits]
+
+    @abstractmethod
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
         """Make the steps of the visited blocks; the sum of the squared errors seen, for each right-hand side."""
 
     @property
+    @abstractmethod
     def squares_sum(self) -> float:
         """The sum of the squares of all entries."""
 
+    @abstractmethod
     def slack(self, b: Array, x: Array) -> Array:
         """b - A x."""
 
     def gap(self, b: Array, x: Array) -> Array:
         """The part of b - A x that violates the rows."""
+        return self.limits.missed(self.slack(b, x))
 
+    @abstractmethod
     def back(self, gap: Array) -> Array:
         """A^T gap."""
 
     def gap_and_back(self, b: Array, x: Array) -> tuple[Array, Array]:
         """The gap and A^T gap, by one pass if the matrix is streamed."""
+        gap = self.gap(b, x)
+        return gap, self.back(gap)
 
+    @abstractmethod
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
 
+    @abstractmethod
     def dense(self) -> Array:
         """The matrix as a dense array."""
 
+    @abstractmethod
     def marks(self) -> dict[str, str]:
         """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
 
+    @abstractmethod
     def weighted_gram(self, weights: Array) -> Array | None:
         """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one; None if that takes a pass over a disk."""
 
 
 @dataclass
-class InMemory(ABC):
-    """The base class of sweepers of rows in memory.
-
-    Attributes:
-        rows: the rows.
-        limits: relations of rows, bounds on x.
-        relaxation: the factor of every step.
-        average: how many blocks make their steps from the same x; their average is taken.
-        threads: the number of threads; no result depends on it.
-    """
-
-    in_memory: ClassVar[bool] = True
+class InMemory(Sweeper):
+    """The base class of sweepers of `rows` in memory; the other fields are those of `Sweeper`."""
 
     rows: Rows
     limits: Limits = field(default_factory=Limits)
@@ -118,38 +131,13 @@ class InMemory(ABC):
     average: int = 1
     threads: int = 1
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The shape of the matrix."""
-        return self.rows.shape
-
-    @property
-    @abstractmethod
-    def num_blocks(self) -> int:
-        """The number of blocks."""
+    def __post_init__(self) -> None:
+        self.shape = self.rows.shape
 
     @property
     def _share(self) -> int:
         """The divisor of steps from the same x: the same number also for the last blocks, which may be fewer."""
         return min(self.average, self.num_blocks)
-
-    @property
-    @abstractmethod
-    def row_steps(self) -> bool:
-        """Whether the rows of a block make their steps one after another; else a visit projects onto the block."""
-
-    @property
-    @abstractmethod
-    def norms(self) -> Array | None:
-        """The spectral norm of every block; None if an ordering cannot use it."""
-
-    @abstractmethod
-    def rows_in(self, visits: IntArray) -> int:
-        """The number of rows that these visits touch."""
-
-    @abstractmethod
-    def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
-        """Make the steps of the visited blocks; the sum of the squared errors seen, for each right-hand side."""
 
     @abstractmethod
     def distances(self, b: Array, x: Array) -> Array:
@@ -161,33 +149,16 @@ class InMemory(ABC):
 
     @cached_property
     def squares_sum(self) -> float:
-        """The sum of the squares of all entries."""
         return float(self.rows.squares.sum())
 
     def slack(self, b: Array, x: Array) -> Array:
-        """b - A x."""
         return b - self.rows.products(x, threads=self.threads)
 
-    def gap(self, b: Array, x: Array) -> Array:
-        """The part of b - A x that violates the rows."""
-        return self.limits.missed(self.slack(b, x))
-
     def back(self, gap: Array) -> Array:
-        """A^T gap."""
         return self.rows.combined(gap, threads=self.threads)
 
-    def gap_and_back(self, b: Array, x: Array) -> tuple[Array, Array]:
-        """The gap and A^T gap."""
-        gap = self.gap(b, x)
-        return gap, self.back(gap)
-
-    def parts(self, visits: IntArray, following: IntArray, done: int) -> Iterable[IntArray]:
-        """The visits as one part: sweeps in memory are short."""
-        return [visits]
-
     def marks(self) -> dict[str, str]:
-        """Marks that a resumed solve must share: the matrix, its blocks and the settings of steps."""
-        sample = np.unique(np.linspace(0, self.shape[0] - 1, min(self.shape[0], SAMPLE)).astype(int))
+        sample = sampled_rows(self.shape[0])
         return {
             "A": f"{self.shape} {fingerprint(self.rows.matrix[sample]).hex()}",
             "blocks": self._division(),
@@ -200,19 +171,16 @@ class InMemory(ABC):
         """The division of the rows into blocks, in words."""
 
     def columns(self) -> Sweeper:
-        """A sweeper of the columns, one by one."""
         return RowSweeper(self.rows.transposed(), threads=self.threads)
 
     def dense(self) -> Array:
-        """The matrix as a dense array."""
         return self.rows.dense(slice(None))
 
     def tracked(self, b: Array, x: Array) -> Tracked | None:
         """The gaps of all rows, kept up to date step by step; None if they are computed anew."""
         return None
 
-    def weighted_gram(self, weights: Array) -> Array | None:
-        """A^T W A for a tall matrix, W^(1/2) A A^T W^(1/2) for a wide one."""
+    def weighted_gram(self, weights: Array) -> Array:
         m, n = self.shape
         matrix, roots = self.rows.matrix, np.sqrt(weights)
         if m < n:
@@ -248,10 +216,6 @@ class RowSweeper(InMemory):
     _scales: Array = field(default_factory=lambda: NONE, repr=False)
 
     @property
-    def row_steps(self) -> bool:
-        return True
-
-    @property
     def num_blocks(self) -> int:
         return -(-self.shape[0] // self.size)
 
@@ -260,7 +224,6 @@ class RowSweeper(InMemory):
         return np.sqrt(self.rows.squares) if self.size == 1 else None
 
     def rows_in(self, visits: IntArray) -> int:
-        """The number of rows that these visits touch."""
         last = self.shape[0] - (self.num_blocks - 1) * self.size
         return len(visits) * self.size - int(np.count_nonzero(visits == self.num_blocks - 1)) * (self.size - last)
 
@@ -284,7 +247,6 @@ class RowSweeper(InMemory):
         return self._scales
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
-        """Make the steps of the visited rows; the sum of the squared errors seen, for each right-hand side."""
         scale = self._scale(iterate.shrink)
         if self._by_fours and iterate.x.ndim == 1:
             return self.rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals)
