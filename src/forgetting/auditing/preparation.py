@@ -182,7 +182,7 @@ def held_out(source: Any, given: Problem, prepared: Problem) -> Problem:
         given: the tasks before the audit prepared them.
         prepared: the tasks as they are learned.
     """
-    reading = source if isinstance(source, Problem) else read(source, Columns(), {}).tasks
+    reading = read(source, Columns(), {}).tasks
     if given.preparation is not None and reading.preparation is None and reading.linear is not None:
         reading = given.preparation.apply_to(reading)  # the tasks were prepared before the audit
     if reading.dim != given.dim:

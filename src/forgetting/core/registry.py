@@ -199,8 +199,8 @@ def made_from(registry: Registry[type], words: str) -> Any:
     return call_with(registry.get(key), values_in(parts[length:]), f"{registry.kind} {key}")
 
 
-def call_with(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
-    """Call `make` with keywords; an error names a keyword that is unknown or missing."""
+def check_call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> None:
+    """Raise unless `make` takes these keywords and needs no others."""
     known = inspect.signature(make).parameters
     for name in values:
         if name not in known:
@@ -209,6 +209,11 @@ def call_with(make: Callable[..., Any], values: Mapping[str, Any], what: str) ->
     missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
     if missing:
         raise InvalidInputError(f"{what} needs {', '.join(f'{name}=...' for name in missing)}")
+
+
+def call_with(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> Any:
+    """Call `make` with keywords; an error names a keyword that is unknown or missing."""
+    check_call(make, values, what)
     try:
         return make(**values)
     except TypeError as error:

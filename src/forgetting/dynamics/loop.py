@@ -25,7 +25,7 @@ from forgetting.dynamics.metrics import quietly
 from forgetting.dynamics.space import Space, resolve, view_of
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Directions
+from forgetting.geometry import Directions, Recorded
 from forgetting.orderings import Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
 from forgetting.schemes import Learned, LinearScheme, Scheme
@@ -88,15 +88,14 @@ class _Compiled:
         before, after = record.before[first:last], record.after[first:last]
         state = self.state.copy()
         if directions.outputs is None:
-            directions.advance(
-                self.gains, directions.targets, distinct, state, kept_at, record.states[kept], before, after
-            )
+            recorded = Recorded(kept_at, record.states[kept], before, after)
+            directions.advance(self.gains, directions.targets, distinct, state, recorded)
         else:
             losses = np.empty((2, directions.outputs, len(order)))
             for o in range(directions.outputs):
                 states = np.empty((len(kept_at), state.shape[1]))
-                targets, part = directions.targets[o], state[o]
-                directions.advance(self.gains, targets, distinct, part, kept_at, states, losses[0, o], losses[1, o])
+                recorded = Recorded(kept_at, states, losses[0, o], losses[1, o])
+                directions.advance(self.gains, directions.targets[o], distinct, state[o], recorded)
                 record.states[kept, o] = states
             before[:], after[:] = losses.sum(axis=1)
         if not directions.explained:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, group_rows, is_sparse, real_array
+from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, group_rows, real_array
 from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
@@ -22,6 +22,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
+from forgetting.tasks.preparation import with_ones
 
 INNER = "scheme__"  # what the names of the scheme's own parameters begin with
 
@@ -182,7 +183,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         column = task_id if named else self._task_column
         owners = X[column] if named else task_id
         matrix, targets, outputs, attributes = self._read(_features(X, column), y, fresh, classes)
-        matrix = self._with_constant(matrix)
+        matrix = with_ones(matrix) if self.fit_intercept else matrix
         start = np.zeros((targets.shape[1], matrix.shape[1])) if fresh else self._weights
         self._check_unchanged(fresh, start.shape[1] == matrix.shape[1])
         history = None if not self.keep_history else LearningHistory() if fresh else self._history
@@ -240,16 +241,6 @@ class Continual(BaseEstimator):  # type: ignore[misc]
                 history.tasks.append(self._kept(task))
             numbers.append(history.ids[name])
         history.order.extend(numbers[visit] for visit in call.visits)
-
-    def _with_constant(self, matrix: Matrix) -> Matrix:
-        if not self.fit_intercept:
-            return matrix
-        ones = np.ones((matrix.shape[0], 1))
-        if not is_sparse(matrix):
-            return np.hstack([matrix, ones])
-        from scipy.sparse import csr_array, hstack
-
-        return csr_array(hstack([matrix, ones]))
 
     def _split(self) -> tuple[Array, Array]:
         """Coefficients (outputs, d) and intercepts (outputs,)."""

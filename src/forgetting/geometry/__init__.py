@@ -1,7 +1,7 @@
 """The reduction of tasks to subspaces of their joint row space, on which every engine works."""
 
 from forgetting.geometry.assembly import from_data, from_gram
-from forgetting.geometry.directions import Directions
+from forgetting.geometry.directions import Directions, Recorded
 from forgetting.geometry.frame import Data, Frame, Rooted
 from forgetting.geometry.own_rows import OwnRows, from_rows
 from forgetting.geometry.qr import Matrix, orthogonal_complement, spectrum_of
@@ -17,6 +17,7 @@ __all__ = [
     "Geometry",
     "Matrix",
     "OwnRows",
+    "Recorded",
     "Rooted",
     "RowBlocks",
     "check_geometry",

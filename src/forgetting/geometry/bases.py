@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from forgetting.compute import twofold
 from forgetting.compute.twofold import UNIT, Pair
-from forgetting.core.arrays import Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, IntArray, as_dense
 from forgetting.core.numerical import EPS
 from forgetting.geometry.frame import Data, Frame
 from forgetting.geometry.qr import spectrum_of
@@ -129,7 +129,7 @@ def plain_bases(geometry: Geometry) -> Bases:
 def precise_bases(geometry: Geometry, data: Data) -> Bases | None:
     """The bases computed from the data in numbers of two floats; None if 31 digits are too few."""
     # copies: compiled code would be compiled again for read-only arrays
-    matrices = [np.array(x.toarray() if is_sparse(x) else x, dtype=np.float64) for x in data.matrices]
+    matrices = [np.array(as_dense(x), dtype=np.float64) for x in data.matrices]
     lows = [np.zeros_like(matrix) for matrix in matrices]
     labels, label_lows = [np.array(label) for label in data.labels], [np.zeros(label.shape) for label in data.labels]
     rows_off, labels_off = np.zeros(len(matrices)), np.zeros(len(matrices))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,20 @@ from forgetting.geometry.row_blocks import row_sums
 if TYPE_CHECKING:
     from forgetting.geometry.reduction import Geometry
 
-__all__ = ["Directions"]
+__all__ = ["Directions", "Recorded"]
+
+
+class Recorded(NamedTuple):
+    """Arrays that compiled steps fill: states and losses.
+
+    `kept[i]` becomes the state after step `kept_at[i]` (counted from 1); `before` and `after` become the losses of the
+    task learned, without the part that no w can fit.
+    """
+
+    kept_at: IntArray
+    kept: Array
+    before: Array
+    after: Array
 
 
 class Directions(ABC):
@@ -64,22 +77,8 @@ class Directions(ABC):
         """The state nearest to this one that minimises the loss of the task."""
 
     @abstractmethod
-    def advance(
-        self,
-        gains: Array,
-        targets: Array,
-        order: IntArray,
-        state: Array,
-        kept_at: IntArray,
-        kept: Array,
-        before: Array,
-        after: Array,
-    ) -> None:
-        """Learn the distinct tasks of `order` by compiled code, changing the state of one output in place.
-
-        `kept[i]` becomes the state after step `kept_at[i]` (counted from 1); `before` and `after` the losses of the
-        task learned, without the part that no w can fit.
-        """
+    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
+        """Learn the distinct tasks of `order` by compiled code, changing the state of one output in place."""
 
     @property
     def num_tasks(self) -> int:

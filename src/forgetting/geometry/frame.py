@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, is_sparse, read_only
+from forgetting.core.arrays import Array, IntArray, as_dense, read_only
 from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec, checked_fields, dataclass_codec, field_values
-from forgetting.geometry.qr import Matrix, dense
+from forgetting.geometry.qr import Matrix
 from forgetting.geometry.rational import lift
 
 __all__ = ["Data", "Frame", "Rooted"]
@@ -85,7 +85,7 @@ class RowEquations:
 
     def __call__(self, task: int) -> tuple[Array, Array]:
         weight = self.weights[task]
-        design = weight * dense(self.matrices[task], None)
+        design = weight * as_dense(self.matrices[task])
         if self.rotation is not None:
             design = design @ self.rotation
         return read_only(np.ascontiguousarray(design)), weight * self.labels[task] - design @ self.solution.T
@@ -140,7 +140,7 @@ class Data(NamedTuple):
         """The rows and labels of a task as decimal numbers: exactly, or with the digits of the current context."""
         rooted = self.roots[task].decimals() if task in self.roots else None
         if rooted is None:
-            return lift(dense(self.matrices[task], None)), lift(self.labels[task])
+            return lift(as_dense(self.matrices[task])), lift(self.labels[task])
         rows, labels = rooted
         return rows, labels if self.column is None else labels[:, self.column]
 
@@ -161,8 +161,8 @@ def frame_fits(frame: Frame, size: int) -> bool:
 
 def _equations_parts(equations: RowEquations) -> dict[str, Any]:
     """The parts for a file; sparse matrices, which only small problems keep here, are made dense."""
-    dense = [matrix.toarray() if is_sparse(matrix) else np.asarray(matrix) for matrix in equations.matrices]
-    return field_values(equations) | {"matrices": dense, "labels": list(equations.labels)}
+    matrices = [as_dense(matrix) for matrix in equations.matrices]
+    return field_values(equations) | {"matrices": matrices, "labels": list(equations.labels)}
 
 
 def _equations_from(values: Any) -> RowEquations:

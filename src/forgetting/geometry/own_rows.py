@@ -15,7 +15,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, check_index, is_sparse, read_only, sealed
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
-from forgetting.geometry.directions import Directions
+from forgetting.geometry.directions import Directions, Recorded
 from forgetting.geometry.factor import Tolerance, require_targets, singular, split_label
 from forgetting.geometry.qr import Matrix
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
@@ -65,27 +65,15 @@ class OwnRows(Directions):
         gains, order = np.ones(len(self.sigma)), self.index[task : task + 1]
         parts = [(self.targets, point)] if self.outputs is None else zip(self.targets, point, strict=True)
         for targets, part in parts:
-            self.advance(gains, targets, order, part, none, np.empty((0, len(part))), loss, loss)
+            self.advance(gains, targets, order, part, Recorded(none, np.empty((0, len(part))), loss, loss))
         return point
 
-    def advance(
-        self,
-        gains: Array,
-        targets: Array,
-        order: IntArray,
-        state: Array,
-        kept_at: IntArray,
-        kept: Array,
-        before: Array,
-        after: Array,
-    ) -> None:
+    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
         from forgetting.compute import row_kernels
 
-        rows, left = row_kernels.row_arrays(self.rows), (self.left.data, self.left.indptr)
-        row_kernels.advance_by_rows(
-            *rows, self.starts, *left, self.offsets, gains, targets, self.sigma, order, state, kept_at, kept, before,
-            after,
-        )  # fmt: skip
+        matrix, left = row_kernels.row_arrays(self.rows), self.left
+        own = self.starts, left.data, left.indptr, self.offsets
+        row_kernels.advance_by_rows(*matrix, *own, gains, targets, self.sigma, order, state, *recorded)
 
 
 class _OwnTask(NamedTuple):
@@ -118,7 +106,7 @@ def from_rows(
     sizes, weights = np.diff(starts), 1 / np.sqrt(divisors)
     several, first = np.flatnonzero(sizes > 1).tolist(), starts[:-1]
     # tasks of one row, all at once; what is computed here for other tasks is replaced below
-    norms = np.sqrt(_row_squares(rows))[first]
+    norms = np.sqrt(squared_rows(rows))[first]
     ranks = (norms > 0).astype(np.int64)
     single = np.flatnonzero((sizes == 1) & (norms > 0))
     tasks = _tasks_of_several_rows(RowBlocks(rows, starts), RowBlocks(values, starts), weights, rank_tol, several)
@@ -199,8 +187,3 @@ def _filled_columns(matrix: Matrix) -> tuple[IntArray, Array]:
     block = np.zeros((matrix.shape[0], len(columns)))
     block[np.repeat(np.arange(len(block)), np.diff(matrix.indptr)), place] = matrix.data
     return columns, block
-
-
-def _row_squares(rows: Matrix) -> Array:
-    """The squared norm of each row."""
-    return row_sums(rows.data * rows.data, rows.indptr) if is_sparse(rows) else squared_rows(rows)

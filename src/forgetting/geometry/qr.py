@@ -15,7 +15,7 @@ import numpy as np
 
 from forgetting.compute.threads import cores
 from forgetting.compute.workers import lost_part, some_parts, workers
-from forgetting.core.arrays import Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse
 from forgetting.errors import WorkerError
 
 __all__ = [
@@ -148,8 +148,7 @@ CHUNK_ENTRIES = 2**24  # entries of X^T in one chunk of the QR factorisation: 12
 
 def dense(matrix: Matrix, columns: IntArray | slice | None) -> Array:
     """Some columns of a matrix, or all of them, as a dense array."""
-    picked = matrix if columns is None else matrix[:, columns]
-    return picked.toarray() if is_sparse(picked) else np.asarray(picked)
+    return as_dense(matrix if columns is None else matrix[:, columns])
 
 
 def row_space_qr(matrices: Sequence[Matrix], columns: IntArray | None) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec, checked_fields, field_values
-from forgetting.geometry.directions import Directions
+from forgetting.geometry.directions import Directions, Recorded
 from forgetting.geometry.frame import Data, Frame, RowEquations, frame_fits, seal_arrays
 from forgetting.geometry.qr import orthogonal_complement
 from forgetting.geometry.row_blocks import sizes_of
@@ -313,21 +313,10 @@ class Geometry(Directions):
         basis = self.rows[block]
         return z - (z @ basis.T - self.targets[..., block]) @ basis
 
-    def advance(
-        self,
-        gains: Array,
-        targets: Array,
-        order: IntArray,
-        state: Array,
-        kept_at: IntArray,
-        kept: Array,
-        before: Array,
-        after: Array,
-    ) -> None:
+    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
         from forgetting.compute import run_kernels
 
-        setting = self.rows, self.offsets, gains, targets, self.sigma
-        run_kernels.advance(*setting, order, state, kept_at, kept, before, after)
+        run_kernels.advance(self.rows, self.offsets, gains, targets, self.sigma, order, state, *recorded)
 
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""

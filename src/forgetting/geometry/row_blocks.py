@@ -101,12 +101,14 @@ def offsets_of(sizes: Any) -> IntArray:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
-def squared_rows(values: Array) -> Array:
-    """The square of each number of a vector, or the squared norm of each row of a matrix.
+def squared_rows(values: Rows) -> Array:
+    """The square of each number of a vector, or the squared norm of each row of a matrix, dense or CSR.
 
     >>> squared_rows(np.array([[3.0, 4.0]])), squared_rows(np.array([2.0]))
     (array([25.]), array([4.]))
     """
+    if is_sparse(values):
+        return row_sums(values.data * values.data, values.indptr)
     flat = values[:, None] if values.ndim == 1 else values
     return np.asarray(np.einsum("ij,ij->i", flat, flat))
 

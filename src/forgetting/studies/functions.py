@@ -207,15 +207,6 @@ def parameters_of(function: Function) -> tuple[dict[str, bool], bool]:
     return {p.name: p.default is p.empty for p in named}, takes_all
 
 
-def takes(function: NamedFunction, name: str) -> bool:
-    """Whether a function has a parameter of this name.
-
-    >>> takes(named_function(made_function), "name"), takes(named_function(made_function), "store")
-    (True, False)
-    """
-    return function.call is not None and name in parameters_of(function.call)[0]
-
-
 # --------------------------------------------------------------------------------------------------- digests and values
 
 
@@ -298,10 +289,10 @@ def canonical(values: Any) -> str:
     >>> canonical({"b": 1, "a": 1.0}), canonical([True, -0.0])
     ('{"a":1.0,"b":1}', '[true,-0.0]')
     """
-    return _canonical(values)
+    return ENCODER.encode(values)
 
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def plain(value: Any, where: str, deep: int = 0) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import Seed, as_flag, as_list
-from forgetting.core.registry import call_with, from_settings
+from forgetting.core.registry import call_with, check_call, from_settings
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
@@ -77,17 +77,7 @@ def check_family(name: str, values: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: family gaussian has no parameter 'D'...
     """
-    signature = inspect.signature(family_maker(name))
-    call_with(_Checked(signature), values, f"family {name}")
-
-
-class _Checked:
-    """A stand-in with the parameters of a function, which computes nothing."""
-
-    def __init__(self, signature: inspect.Signature) -> None:
-        self.__signature__ = signature
-
-    def __call__(self, **values: Any) -> None: ...
+    check_call(family_maker(name), values, f"family {name}")
 
 
 def _marks(values: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.files.json_and_toml import read_toml
 from forgetting.studies.cells import grid
-from forgetting.studies.functions import Function, NamedFunction, functions, named_function, takes
+from forgetting.studies.functions import Function, NamedFunction, functions, named_function
 from forgetting.studies.measuring import measure
 
 TOP = ("store", "seed", "repeats", "function", "cells")
@@ -75,7 +75,7 @@ def _cells(tables: Any, repeats: int, function: NamedFunction, folder: Path) -> 
         where = "[cells]" if len(several) == 1 else f"[[cells]] {number}"
         axes = dict(table)
         for name in ("store", "function"):
-            if name in axes and function.call is not None and not takes(function, name):
+            if name in axes and function.call is not None and name not in function.known:
                 raise InvalidInputError(f"{where}: {name} is a key of the whole study: write it above the first table")
         try:
             own = as_count(axes.pop("repeats", repeats), "repeats", least=1)

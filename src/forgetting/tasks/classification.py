@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, as_task, as_vector, is_sparse, read_only, real_array
+from forgetting.core.arrays import Array, IntArray, as_dense, as_task, as_vector, is_sparse, read_only, real_array
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError, NotSeparableError
@@ -84,8 +84,7 @@ class ClassificationTasks(Problem):
             f"{len(self._signs)} sparse rows with {self.dim} columns, which are stored dense,",
             "keep fewer columns (those that few rows use), or fewer rows",
         )
-        dense = [part.toarray() if is_sparse(part) else part for part in parts]
-        self._rows: Array = np.concatenate(dense) * self._signs[:, None]
+        self._rows: Array = np.concatenate([as_dense(part) for part in parts]) * self._signs[:, None]
         self._rows.setflags(write=False)
 
     @classmethod

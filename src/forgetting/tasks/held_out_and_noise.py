@@ -22,6 +22,7 @@ from forgetting.core.arrays import (
     Array,
     IntArray,
     any_array,
+    as_dense,
     as_number,
     check_finite,
     fingerprint,
@@ -100,7 +101,7 @@ class _NoisyTask:
             return None
         labels = lift(self.labels)
         labels[:, self.first : self.first + columns.shape[1]] = columns
-        return lift(self.rows.toarray() if is_sparse(self.rows) else self.rows), labels
+        return lift(as_dense(self.rows)), labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,7 +489,7 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
         return separate(0)
     if n <= FEW_ROWS:
         return separate(n)
-    dense = X.toarray() if is_sparse(X) else X
+    dense = as_dense(X)
     left, sigma, _ = np.linalg.svd(dense, full_matrices=False)
     rank = numerical_rank(sigma, dense.shape)
     if rank < tasks.ranks[m] or (rank and sigma[rank - 1] < CLEAR * sigma[0]):

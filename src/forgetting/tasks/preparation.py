@@ -217,14 +217,7 @@ class Preparation:
         """Standardize, and add the intercept."""
         if self.standardize is not None:
             mapped = _standardized(_dense(mapped, name), self.mean, self.rest, self.deviation)
-        if not self.intercept:
-            return mapped
-        ones = np.ones((mapped.shape[0], 1))
-        if not is_sparse(mapped):
-            return np.hstack([mapped, ones])
-        from scipy.sparse import csr_array, hstack
-
-        return csr_array(hstack([mapped, csr_array(ones)]))
+        return with_ones(mapped) if self.intercept else mapped
 
     def _with(self, tasks: RegressionTasks, matrices: list[Matrix], loss: Any) -> RegressionTasks:
         """The tasks with these matrices in the place of their distinct matrices."""
@@ -378,6 +371,20 @@ def _mapped(function: Callable[[Any], Any] | None, X: Matrix, name: str) -> Matr
     if values.shape[0] != X.shape[0]:
         raise InvalidInputError(f"{name}: the feature map makes {values.shape[0]} rows of {X.shape[0]}")
     return values
+
+
+def with_ones(X: Matrix) -> Matrix:
+    """The matrix with a last column of ones, sparse if it is sparse.
+
+    >>> with_ones(np.array([[2.0], [3.0]])).tolist()
+    [[2.0, 1.0], [3.0, 1.0]]
+    """
+    ones = np.ones((X.shape[0], 1))
+    if not is_sparse(X):
+        return np.hstack([X, ones])
+    from scipy.sparse import csr_array, hstack
+
+    return csr_array(hstack([X, csr_array(ones)]))
 
 
 def _dense(X: Matrix, name: str) -> Array:

@@ -318,17 +318,12 @@ class RegressionTasks(LinearTasks):
         points = self._stack(points)
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges has points of any size
             lengths = np.linalg.norm(points, axis=-1) if self.outputs is None else np.linalg.norm(points, axis=(-2, -1))
-            sizes = np.sqrt(self._row_squares(task))[None] * lengths[:, None]
+            sizes = np.sqrt(squared_rows(X))[None] * lengths[:, None]
         if self.outputs is None:
             return np.asarray((X @ points.T).T), sizes
         c = self.outputs
         flat = np.ascontiguousarray(np.moveaxis(points, 0, 1)).reshape(self.dim, -1)  # d x (points c)
         return np.moveaxis(np.asarray(X @ flat).reshape(X.shape[0], -1, c), 0, 1), sizes
-
-    def _row_squares(self, task: int) -> Array:
-        X, _ = self.task(task)
-        squares = X.multiply(X).sum(axis=1) if is_sparse(X) else np.einsum("ij,ij->i", X, X)
-        return np.asarray(squares).ravel()
 
     def file_arrays(self) -> dict[str, Any]:
         matrices, labels = self._matrices, self._labels

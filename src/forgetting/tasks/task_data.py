@@ -125,8 +125,7 @@ def _float64(rows: Matrix, copy: bool) -> Matrix:
 def _are_moderate(values: Any, starts: IntArray) -> bool:
     """Whether the squares of each task are finite and their sum neither too large nor, unless it is 0, too small."""
     with np.errstate(all="ignore"):
-        squares = row_sums(values.data * values.data, values.indptr) if is_sparse(values) else squared_rows(values)
-        sums = row_sums(squares, starts)
+        sums = row_sums(squared_rows(values), starts)
     if not np.all(sums < SQUARED):  # False for NaN
         return False
     small = np.flatnonzero(sums <= VANISHING).tolist()
