@@ -230,3 +230,63 @@ def _computing(made: Device, device: Any) -> Device:
             "device= to compute on the CPU"
         )
     return made
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricPacking:
+    """Symmetric matrices of order d as vectors of `size` = d (d + 1) / 2 numbers with the same inner product.
+
+    The vectors are coordinates in the orthonormal basis e_i e_i', (e_i e_j' + e_j e_i') / sqrt(2).
+
+    >>> packing = SymmetricPacking.made(HOST, 2)
+    >>> packed = packing.pack(np.array([[1.0, 2.0], [2.0, 3.0]]))
+    >>> packed.round(4).tolist(), packing.unpack(packed).round(12).tolist()
+    ([1.0, 2.8284, 3.0], [[1.0, 2.0], [2.0, 3.0]])
+    """
+
+    device: Device
+    d: int
+    size: int
+    _upper: Any  # the places of packed numbers in the matrix
+    _places: Any  # the places of its entries among packed numbers
+    _factors: Any
+    _inverse_factors: Any
+
+    @classmethod
+    def made(cls, device: Device, d: int) -> SymmetricPacking:
+        """The packing, with its indices on the device."""
+        i, j = np.triu_indices(d)
+        factors = np.where(i == j, 1.0, np.sqrt(2.0))
+        return cls(
+            device,
+            d,
+            len(i),
+            device.put_index(i * d + j),
+            device.put_index(packed_places(d).ravel()),
+            device.put(factors),
+            device.put(1 / factors),
+        )
+
+    def pack(self, matrices: Any) -> Any:
+        """The vectors (..., size) of symmetric matrices (..., d, d)."""
+        xp = self.device.xp
+        flat = xp.reshape(matrices, (*matrices.shape[:-2], self.d**2))
+        return xp.take(flat, self._upper, axis=flat.ndim - 1) * self._factors
+
+    def unpack(self, vectors: Any) -> Any:
+        """The symmetric matrices (..., d, d) of vectors (..., size)."""
+        xp = self.device.xp
+        flat = xp.take(vectors * self._inverse_factors, self._places, axis=vectors.ndim - 1)
+        return xp.reshape(flat, (*vectors.shape[:-1], self.d, self.d))
+
+
+def packed_places(d: int) -> IntArray:
+    """For each entry of a symmetric matrix of order d, its place among the packed numbers.
+
+    >>> packed_places(2).tolist()
+    [[0, 1], [1, 2]]
+    """
+    i, j = np.triu_indices(d)
+    places = np.empty((d, d), dtype=np.int64)
+    places[i, j] = places[j, i] = np.arange(len(i))
+    return places

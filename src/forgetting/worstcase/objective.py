@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from forgetting.compute.devices import Device
+from forgetting.compute.devices import Device, SymmetricPacking, packed_places
 from forgetting.core.arrays import Array, IntArray
 from forgetting.worstcase.matrix_powers import Chain, flipped, symmetrised
 
@@ -23,10 +23,10 @@ SQUARINGS = 5  # of the matrix whose top eigenvector is refined on a device
 
 
 @dataclass(frozen=True, eq=False)
-class SymmetricBasis:
-    """The orthonormal basis e_i e_i', (e_i e_j' + e_j e_i') / sqrt(2) of symmetric matrices of order d.
+class SymmetricBasis(SymmetricPacking):
+    """A packing of symmetric matrices of order d, and maps of them as matrices.
 
-    In it the map B -> sum_m p_m P_m B P_m is a matrix of order d (d + 1) / 2. The matrix is gathered from
+    The map B -> sum_m p_m P_m B P_m is a matrix of order d (d + 1) / 2. The matrix is gathered from
     N = sum_m p_m vec(P_m) vec(P_m)', and so is the adjoint; where to gather from is worked out once.
 
     >>> from forgetting.compute.devices import HOST
@@ -35,13 +35,6 @@ class SymmetricBasis:
     [[1.0, 2.8284, 3.0]]
     """
 
-    device: Device
-    d: int
-    size: int
-    _upper: Any
-    _upper_weights: Any
-    _full: Any
-    _full_weights: Any
     _straight: Any
     _crossed: Any
     _map_weights: Any
@@ -52,9 +45,7 @@ class SymmetricBasis:
     def made(cls, device: Device, d: int) -> SymmetricBasis:
         """The basis, with its indices on the device."""
         i, j = np.triu_indices(d)
-        size = len(i)
-        place = np.empty((d, d), dtype=np.int64)
-        place[i, j] = place[j, i] = np.arange(size)
+        size, place = len(i), packed_places(d)
         full = np.where(np.eye(d, dtype=bool), 1.0, np.sqrt(0.5))
         half = np.where(i == j, np.sqrt(0.5), 1.0)
         straight = (i[:, None] * d + i) * d**2 + (j[:, None] * d + j)
@@ -62,25 +53,13 @@ class SymmetricBasis:
         row, column = place[:, None, :, None], place[None, :, None, :]  # at (i, k, j, l): of (i, j) and of (k, l)
         weights = full[:, None, :, None] * full[None, :, None, :]
         return cls(
-            device, d, size,
-            device.put_index(i * d + j), device.put(np.where(i == j, 1.0, np.sqrt(2.0))),
-            device.put_index(place.reshape(-1)), device.put(full.reshape(-1)),
-            device.put_index(straight.reshape(-1)), device.put_index(crossed.reshape(-1)),
-            device.put(np.outer(half, half).reshape(-1)),
-            device.put_index((row * size + column).reshape(-1)), device.put(weights.reshape(-1)),
-        )  # fmt: skip
-
-    def pack(self, matrices: Any) -> Any:
-        """The coordinates of symmetric matrices (..., d, d), as (..., size)."""
-        xp = self.device.xp
-        flat = xp.reshape(matrices, (*matrices.shape[:-2], self.d**2))
-        return xp.take(flat, self._upper, axis=flat.ndim - 1) * self._upper_weights
-
-    def unpack(self, vectors: Any) -> Any:
-        """The symmetric matrices (..., d, d) of coordinates (..., size)."""
-        xp = self.device.xp
-        flat = xp.take(vectors, self._full, axis=vectors.ndim - 1) * self._full_weights
-        return xp.reshape(flat, (*vectors.shape[:-1], self.d, self.d))
+            **vars(SymmetricPacking.made(device, d)),
+            _straight=device.put_index(straight.reshape(-1)),
+            _crossed=device.put_index(crossed.reshape(-1)),
+            _map_weights=device.put(np.outer(half, half).reshape(-1)),
+            _back=device.put_index((row * size + column).reshape(-1)),
+            _back_weights=device.put(weights.reshape(-1)),
+        )
 
     def gather(self, outer: Any) -> Any:
         """The matrix (..., size, size) of the map B -> P B P, for vec(P) vec(P)' or a sum of such (..., d^2, d^2)."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from forgetting.compute.devices import HOST, Device
+from forgetting.compute.devices import HOST, Device, SymmetricPacking
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.errors import NotSupportedError
@@ -175,13 +175,8 @@ def stepped(moments: Stepping, task: int, basis: Any) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _packing(size: int, device: Device) -> tuple[Any, Any, Any]:
-    """The places of packed numbers in the matrix, the places of its entries among packed numbers, and the factors."""
-    rows, columns = np.triu_indices(size)
-    places = np.empty((size, size), dtype=np.int64)
-    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
-    factor = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return device.put_index(rows * size + columns), device.put_index(places.ravel()), device.put(factor)
+def _packing(size: int, device: Device) -> SymmetricPacking:
+    return SymmetricPacking.made(device, size)
 
 
 def pack(matrices: Any, device: Device = HOST) -> Any:
@@ -190,9 +185,7 @@ def pack(matrices: Any, device: Device = HOST) -> Any:
     >>> pack(np.array([[1.0, 0.0], [0.0, 3.0]])).tolist()
     [1.0, 0.0, 3.0]
     """
-    size, xp = matrices.shape[-1], device.xp
-    where, _, factor = _packing(size, device)
-    return xp.take(xp.reshape(matrices, (*matrices.shape[:-2], size * size)), where, axis=-1) * factor
+    return _packing(matrices.shape[-1], device).pack(matrices)
 
 
 def unpack(vectors: Any, size: int, device: Device = HOST) -> Any:
@@ -201,9 +194,7 @@ def unpack(vectors: Any, size: int, device: Device = HOST) -> Any:
     >>> unpack(np.array([1.0, 0.0, 3.0]), 2).tolist()
     [[1.0, 0.0], [0.0, 3.0]]
     """
-    xp = device.xp
-    _, places, factor = _packing(size, device)
-    return xp.reshape(xp.take(vectors / factor, places, axis=-1), (*vectors.shape[:-1], size, size))
+    return _packing(size, device).unpack(vectors)
 
 
 def differences(a: Array, b: Array, k: int) -> Array:
