@@ -315,51 +315,10 @@ def batch_losses(
     device: Device = HOST,
 ) -> tuple[Array, Array, Array]:
     """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after."""
-    from forgetting.compute import run_kernels
-
-    if geometry.outputs is not None:
-        starts = w0.T
-        each = zip(geometry.each_output, starts, strict=True)
-        outputs = [
-            batch_losses(part, scheme, orders, start, keep, threads=threads, device=device) for part, start in each
-        ]
-        losses, before, after = (np.sum([output[i] for output in outputs], axis=0) for i in range(3))
-        return losses, before, after
-    if not device.host:
-        made = DeviceRuns.made(device, geometry, scheme, w0).losses(orders, keep)
-        return _with_unexplained(geometry, orders, made)
-    runs, k = orders.shape
-    losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
-    dual = dual_is_cheaper(geometry, len(keep) / (k + 1))
-    rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
-    distinct = geometry.distinct(orders)
-    constant = 0.0
-    if dual:
-        weights = geometry.loss_weights
-        scaled = rows * weights / weights[:, None], offsets, gains, sigma / weights
-        start = start * weights
-
-        def work(part: slice) -> None:
-            results = losses[part], before[part], after[part]
-            run_kernels.ensemble_dual(*scaled, distinct[part], start, keep, *results)
-    else:
-        form, shift, constant = geometry.loss_form
-
-        def work(part: slice) -> None:
-            results = losses[part], before[part], after[part]
-            setting = rows, offsets, gains, targets, sigma, form, shift
-            run_kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
-
-    _parallel(work, orders, threads)
-    losses += constant
-    return _with_unexplained(geometry, orders, (losses, before, after))
-
-
-def _with_unexplained(
-    geometry: Geometry, orders: IntArray, losses_before_after: tuple[Array, Array, Array]
-) -> tuple[Array, Array, Array]:
-    """Mean losses, and losses before and after each step, with the part that no w can fit added in place."""
-    losses, before, after = losses_before_after
+    outputs = [runs.losses(orders, keep) for runs in _runs_of_outputs(geometry, scheme, w0, threads, device)]
+    losses, before, after = (
+        parts[0] if len(parts) == 1 else np.sum(parts, axis=0) for parts in zip(*outputs, strict=True)
+    )
     if not geometry.explained:
         losses += float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
         missed = geometry.unexplained[geometry.distinct(orders)]
@@ -379,29 +338,86 @@ def batch_forgetting(
     device: Device = HOST,
 ) -> Array:
     """Forgetting at the steps `keep`, all at least 1; shape (runs, len(keep))."""
-    from forgetting.compute import run_kernels
+    outputs = _runs_of_outputs(geometry, scheme, w0, threads, device)
+    return np.asarray(sum(runs.forgetting(orders, keep) for runs in outputs))
 
-    if geometry.outputs is not None:
-        each = zip(geometry.each_output, w0.T, strict=True)
-        return np.asarray(
-            sum(
-                batch_forgetting(part, scheme, orders, start, keep, threads=threads, device=device)
-                for part, start in each
-            )
-        )
+
+def _runs_of_outputs(
+    geometry: Geometry, scheme: LinearScheme, w0: Array, threads: int, device: Device
+) -> list[CompiledRuns | DeviceRuns]:
+    """The runs of each output, which share the orders and nothing else."""
+    starts = (w0,) if geometry.outputs is None else w0.T
+    each = zip(geometry.each_output, starts, strict=True)
     if not device.host:
-        return DeviceRuns.made(device, geometry, scheme, w0).forgetting(orders, keep)
-    values = np.empty((len(orders), len(keep)))
-    dual = dual_is_cheaper(geometry, 1.0)
-    rows, offsets, gains, targets, sigma, start = _setting(geometry, scheme, w0, dual)
-    distinct = geometry.distinct(orders)
+        return [DeviceRuns.made(device, part, scheme, start) for part, start in each]
+    return [CompiledRuns(part, scheme, start, threads) for part, start in each]
 
-    def work(part: slice) -> None:
-        setting = dual, rows, offsets, gains, targets, sigma
-        run_kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
 
-    _parallel(work, orders, threads)
-    return values
+@dataclass(frozen=True, eq=False)
+class CompiledRuns:
+    """Runs of a linear scheme on tasks with one output, from one start, by compiled loops in several threads."""
+
+    geometry: Geometry
+    scheme: LinearScheme
+    w0: Array
+    threads: int
+
+    def losses(self, orders: IntArray, keep: IntArray) -> tuple[Array, Array, Array]:
+        """Mean losses at the steps `keep`, and at every step the loss of the task learned, before and after.
+
+        All losses are without the part that no w can fit.
+        """
+        from forgetting.compute import run_kernels
+
+        runs, k = orders.shape
+        losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
+        dual = dual_is_cheaper(self.geometry, len(keep) / (k + 1))
+        rows, offsets, gains, targets, sigma, start = self._setting(dual)
+        distinct = self.geometry.distinct(orders)
+        constant = 0.0
+        if dual:
+            weights = self.geometry.loss_weights
+            scaled = rows * weights / weights[:, None], offsets, gains, sigma / weights
+            start = start * weights
+
+            def work(part: slice) -> None:
+                results = losses[part], before[part], after[part]
+                run_kernels.ensemble_dual(*scaled, distinct[part], start, keep, *results)
+        else:
+            form, shift, constant = self.geometry.loss_form
+
+            def work(part: slice) -> None:
+                results = losses[part], before[part], after[part]
+                setting = rows, offsets, gains, targets, sigma, form, shift
+                run_kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
+
+        _parallel(work, orders, self.threads)
+        losses += constant
+        return losses, before, after
+
+    def forgetting(self, orders: IntArray, keep: IntArray) -> Array:
+        """Forgetting at the steps `keep`, all at least 1; (runs, len(keep))."""
+        from forgetting.compute import run_kernels
+
+        values = np.empty((len(orders), len(keep)))
+        dual = dual_is_cheaper(self.geometry, 1.0)
+        rows, offsets, gains, targets, sigma, start = self._setting(dual)
+        distinct = self.geometry.distinct(orders)
+
+        def work(part: slice) -> None:
+            setting = dual, rows, offsets, gains, targets, sigma
+            run_kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
+
+        _parallel(work, orders, self.threads)
+        return values
+
+    def _setting(self, dual: bool) -> tuple[Any, ...]:
+        """The rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
+        geometry = self.geometry
+        z0 = geometry.start(self.w0)
+        start, rows = (geometry.errors(z0), geometry.gram) if dual else (z0, geometry.rows)
+        gains = linear_gains(geometry, self.scheme)
+        return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
 
 
 def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
@@ -412,15 +428,6 @@ def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:
     total, dim = len(geometry.sigma), geometry.dim
     rank = max(total / geometry.num_distinct, 1.0)
     return rank * total + recorded * total < 2 * rank * dim + recorded * min(total, dim) * dim and total <= MOST_DUAL
-
-
-def _setting(geometry: Geometry, scheme: LinearScheme, w0: Array, dual: bool) -> tuple[Any, ...]:
-    """The rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
-    gains = linear_gains(geometry, scheme)
-    z0 = geometry.start(w0)
-    start = geometry.errors(z0) if dual else z0
-    rows = geometry.gram if dual else geometry.rows
-    return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
 
 
 def _parallel(work: Callable[[slice], None], orders: IntArray, threads: int) -> None:
