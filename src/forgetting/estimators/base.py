@@ -104,7 +104,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         0.1
         """
         params: dict[str, Any] = super().get_params(deep)
-        if deep and isinstance(self.scheme, Scheme):
+        if deep and isinstance(self.scheme, Scheme):  # else it is None, or words
             params |= {INNER + name: getattr(self.scheme, name) for name in _names(self.scheme)}
         return params
 

@@ -263,6 +263,7 @@ def compare(
 
 def _pair(arm: Arm) -> tuple[OrderingLike, SchemeLike | None]:
     """The ordering and the scheme of an arm; a tuple of task numbers is an ordering."""
+    # a pair (ordering, scheme), or a tuple of two task numbers
     if isinstance(arm, tuple) and len(arm) == 2 and isinstance(arm[1], Scheme | str | None):
         return arm
     return cast(OrderingLike, arm), None

@@ -295,7 +295,7 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
 def _tests(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_Root] | None]:
     """The held-out data: tasks, pairs (X, y), or covariances of the inputs, whose labels are those of w*."""
     roots = None
-    if isinstance(given, Problem):
+    if isinstance(given, Problem):  # a caller may give arrays as well
         if given.linear is None or given.linear.data is None:
             raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
         tests = _prepared(tasks, _in_order(tasks, given.linear.data))

@@ -249,9 +249,9 @@ def prepare(
     [[0.0, 1.0, 1.0]]
     """
     plain = _plain(tasks)
-    with_ones, rows_of = as_flag(intercept, "intercept"), as_standardize(standardize)
+    intercept, rows_of = as_flag(intercept, "intercept"), as_standardize(standardize)
     feature_map = as_feature_map(features, seed)
-    if not with_ones and rows_of is None and feature_map is None:
+    if not intercept and rows_of is None and feature_map is None:
         if loss is None:
             return plain
         pairs = [plain.task(m) for m in range(plain.num_tasks)]
@@ -278,7 +278,7 @@ def prepare(
         statistics = _statistics([X for X, n in zip(dense, counts, strict=True) if n], [n for n in counts if n])
         _check_some_vary(statistics["deviation"], plain, rows_of, first)
     done = Preparation(
-        plain.dim, width, feature_map, rows_of, **statistics, intercept=with_ones, before=plain.preparation
+        plain.dim, width, feature_map, rows_of, **statistics, intercept=intercept, before=plain.preparation
     )
     return done._with(plain, [done._finished(X, name) for X, name in zip(mapped, called, strict=True)], loss)
 

@@ -355,10 +355,13 @@ def describe_scheme(
     >>> describe_scheme(fg.schemes.SGD(0.1, objective="loss"), radius=2.0)[1:]
     (0.1, 4.0)
     """
-    if scheme is None and isinstance(problem, Setting) and {problem.eta, problem.beta} - {None, 1.0}:
-        return frozenset({"any", "sgd"}), problem.eta, problem.beta
     if scheme is None:
-        scheme = natural_scheme(problem) if isinstance(problem, Problem) else Kaczmarz()
+        if isinstance(problem, Problem):  # a Setting has no tasks, and so no scheme of its own
+            scheme = natural_scheme(problem)
+        elif problem is not None and {problem.eta, problem.beta} - {None, 1.0}:
+            return frozenset({"any", "sgd"}), problem.eta, problem.beta
+        else:
+            scheme = Kaczmarz()
     scheme = as_scheme(scheme)
     step = scheme.as_sgd(radius)
     named = {"projection": scheme.projects, "sgd": step is not None, "nonexpansive": scheme.nonexpansive}

@@ -123,7 +123,7 @@ def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
 def _read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
     if isinstance(source, Reading):
         return source
-    if isinstance(source, Problem):
+    if isinstance(source, Problem):  # one of many kinds of sources
         _require_nothing(f"{type(source).__name__} is a problem already", columns, options)
         return Reading(source, source.notes, ())
     if isinstance(source, str | PathLike):
