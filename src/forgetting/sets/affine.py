@@ -11,7 +11,6 @@ from forgetting.core.arrays import Array, as_number, is_sparse, real_array
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED, rank_tolerance
 from forgetting.errors import InfeasibleError, InvalidInputError
-from forgetting.geometry import orthogonal_complement
 from forgetting.sets.base import ConvexSet, register
 
 __all__ = ["Affine", "Subspace", "as_rows"]
@@ -142,7 +141,8 @@ class Subspace(ConvexSet):
         """Orthonormal rows N with the subspace equal to {w: N w = 0}; O(d^3)."""
         if len(self.basis) == 0:
             return np.eye(self.dim)
-        return np.ascontiguousarray(orthogonal_complement(self.basis))
+        full, _ = np.linalg.qr(self.basis.T, mode="complete")
+        return np.ascontiguousarray(full[:, len(self.basis) :].T)
 
     def inequalities(self) -> tuple[Array, Array]:
         rows = self.complement()
