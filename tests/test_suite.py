@@ -208,3 +208,21 @@ def test_no_module_imports_itself_by_way_of_others():
     graph = grimp.build_graph("forgetting", cache_dir=None, exclude_type_checking_imports=True)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     list(TopologicalSorter(imports).static_order())  # raises an error that names a cycle
+
+
+def test_constants_of_the_numerical_policy_are_named_once():
+    package = ROOT / "src" / "forgetting"
+    policy = package / "core" / "numerical.py"
+    names = set(assigned(policy))
+    assert {"EPS", "SQUARED", "VANISHING", "ROUNDING"} <= names
+    for path in package.rglob("*.py"):
+        if path != policy:
+            assert not names & set(assigned(path)), path
+            assert ").eps" not in path.read_text(), f"{path}: the distance of floats is forgetting.core.numerical.EPS"
+
+
+def assigned(path):
+    """The names that a module gives to constants."""
+    for node in ast.parse(path.read_text()).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        yield from (target.id for target in targets if isinstance(target, ast.Name))

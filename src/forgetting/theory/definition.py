@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray, as_dense
 from forgetting.core.numerical import rank_tolerance
 from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
@@ -65,7 +65,7 @@ def law_of(instance: Instance) -> Law:
 def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
     """(X_m, y_m) as they enter the loss, dense."""
     matrix, label = problem.equations(task)
-    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix), label
+    return as_dense(matrix), label
 
 
 def all_orders(instance: Instance, k: int) -> IntArray:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_count
+from forgetting.core.arrays import Array, as_count, as_dense
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit, Ordering, WithReplacement, laws
@@ -147,7 +147,7 @@ def _resized(rng: Rng, tasks: RegressionTasks, T: int, d: int) -> RegressionTask
     matrices, residuals = [], []
     for task in chosen.tolist():
         matrix, label = tasks.task(task)
-        dense = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
+        dense = as_dense(matrix)
         residuals.append(np.zeros(len(dense)) if tasks.realizability.holds else np.asarray(label) - dense @ w)
         matrices.append(_cut(dense[:, columns], d))
     if not any(matrix.any() for matrix in matrices):
