@@ -10,7 +10,6 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import STATUSES
 from forgetting.theory.expression import (
     BETA,
     DIM,
@@ -30,6 +29,7 @@ from forgetting.theory.expression import (
 )
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
+from forgetting.theory.terms import STATUSES
 
 STATEMENTS = all_statements()
 

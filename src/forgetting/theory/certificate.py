@@ -23,7 +23,6 @@ from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
 from forgetting.theory.checking import noise_from_data, regression
-from forgetting.theory.claim import TOLERANCE
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import (
     Numbers,
@@ -37,6 +36,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_claims, get_claim, heading_of, name_by_key
 from forgetting.theory.setting import describe_ordering, describe_scheme
+from forgetting.theory.verdict import TOLERANCE
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 

@@ -18,7 +18,6 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
-from forgetting.theory.claim import CheckPaths, Missing, RightSide, Sides
 from forgetting.theory.definition import equations, law_of, replay
 from forgetting.theory.expectations import Expected, Numbers, as_least_squares, distinct, probabilities, row_space
 from forgetting.theory.instance import Instance
@@ -26,9 +25,10 @@ from forgetting.theory.misfit import Misfit
 from forgetting.theory.precise import Precise
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.verdict import CheckPaths, Missing, RightSide, Sides
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Bound
+    from forgetting.theory.bound import Bound
 
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
 

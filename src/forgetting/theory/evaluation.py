@@ -22,7 +22,7 @@ from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-from forgetting.theory.bound import ORIGINS, QUANTITIES
+from forgetting.theory.bound import Bound
 from forgetting.theory.curves import bound_curves, tightest_curve
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import (
@@ -34,7 +34,7 @@ from forgetting.theory.setting import (
     describe_ordering,
     describe_scheme,
 )
-from forgetting.theory.statement import Bound
+from forgetting.theory.terms import ORIGINS, QUANTITIES
 
 __all__ = ["Evaluation", "Row", "evaluate", "rows_to_latex"]
 

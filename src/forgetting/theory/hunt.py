@@ -26,12 +26,12 @@ from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.theory.candidates import by_hand, complexity, known_starts, mutate, shrunk
-from forgetting.theory.claim import StatedClaim, Verdict
 from forgetting.theory.instance import Instance
 from forgetting.theory.sizes import Sizes
+from forgetting.theory.verdict import Verdict
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Claim
+    from forgetting.theory.claim import Claim
 
 __all__ = ["BranchReach", "Hunt", "HuntReach", "search", "simplest_by_hand"]
 
@@ -139,7 +139,7 @@ class Hunt(Result):
 
     kind = "hunt"
 
-    claim: StatedClaim
+    claim: Claim
     verdict: Verdict | None
     instance: Instance | None
     tried: int
@@ -366,7 +366,7 @@ def simplest_by_hand(claim: Claim) -> Instance | None:
     return min(refuting, key=complexity, default=None)
 
 
-def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[Instance]:
+def _by_hand(claim: Claim, refutes: Callable[[Instance], bool]) -> list[Instance]:
     refuting = []
     for instance in by_hand():
         try:
@@ -378,7 +378,7 @@ def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[In
     return refuting
 
 
-def _simplest(claim: StatedClaim, worst: Instance) -> Instance:
+def _simplest(claim: Claim, worst: Instance) -> Instance:
     """The simplest instance that refutes the claim: the worst one, a simpler form of it, or one made by hand."""
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 

@@ -16,8 +16,9 @@ from forgetting.errors import InvalidInputError
 from forgetting.theory.numbering import PRINTED
 
 if TYPE_CHECKING:
-    from forgetting.theory.bound import Status
-    from forgetting.theory.statement import Bound, Claim
+    from forgetting.theory.bound import Bound
+    from forgetting.theory.claim import Claim
+    from forgetting.theory.terms import Status
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,14 +20,14 @@ import numpy as np
 
 from forgetting.orderings import WithoutReplacement, WithReplacement
 from forgetting.tasks import RegressionTasks, families
-from forgetting.theory.bound import Status
 from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small
-from forgetting.theory.claim import CheckPaths, Draw, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import permuted, realizable
 from forgetting.theory.expectations import Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import Precise
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.terms import Status
+from forgetting.theory.verdict import CheckPaths, Draw, Sides
 
 _SOURCE = "an observation, related to Recht and Re 2012 and De Sa 2020 (reshuffling)"
 _Engine: TypeAlias = type[Numbers] | type[Precise]

@@ -10,12 +10,12 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.schemes import GradientDescent, Kaczmarz
 from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import points, projected, realizable
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Sides
 
 
 def modified_loss(instance: Instance, task: int, w: Array) -> float:

@@ -15,12 +15,12 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import all_of, covers, paths, projection, regression, small, steps
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_projections, equations
 from forgetting.theory.draws import collection, points, projected
 from forgetting.theory.expectations import Expected, distinct, remembered
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Sides
 
 EPS = 1e-13
 MOST_DIM = 500  # for products of d x d matrices

@@ -27,7 +27,7 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import CheckPaths, Draw, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_point, equations
 from forgetting.theory.draws import descents, permuted, points
 from forgetting.theory.expectations import Numbers, as_least_squares
@@ -36,7 +36,7 @@ from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
 from forgetting.theory.precise import Precise, at_full_precision
 from forgetting.theory.set_draws import sets
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import CheckPaths, Draw, Sides
 
 Numeric = Any  # arrays of floats, or of decimal numbers
 _Lift = Callable[[Any], Numeric]
