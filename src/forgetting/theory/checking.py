@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,15 @@ from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
 from forgetting.theory.definition import equations, law_of, replay
-from forgetting.theory.expectations import Expected, Numbers, as_least_squares, distinct, probabilities, row_space
+from forgetting.theory.expectations import (
+    Engine,
+    Expected,
+    Numbers,
+    as_least_squares,
+    distinct,
+    probabilities,
+    row_space,
+)
 from forgetting.theory.instance import Instance
 from forgetting.theory.misfit import Misfit
 from forgetting.theory.precise import Precise
@@ -33,14 +42,19 @@ if TYPE_CHECKING:
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
 
 
+def by_engines(check: Callable[[Engine, Instance], Sides]) -> CheckPaths:
+    """`sides` and `precise` of a claim that is checked by an engine of expectations."""
+    return CheckPaths(partial(check, Numbers), partial(check, Precise))
+
+
 def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> CheckPaths:
     """`sides` and `precise` of a claim whose sides are made of expectations; with `sgd`, of the run written as SGD."""
 
-    def run(engine: type[Numbers] | type[Precise], instance: Instance) -> Sides:
+    def run(engine: Engine, instance: Instance) -> Sides:
         case = as_least_squares(instance) if sgd else instance
         return check(case, engine(case))
 
-    return CheckPaths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
+    return by_engines(run)
 
 
 def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Sides:

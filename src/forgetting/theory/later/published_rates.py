@@ -29,10 +29,10 @@ import numpy as np
 
 from forgetting.orderings import NormWeighted
 from forgetting.tasks import families
-from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small, steps
+from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, setting_of, small, steps
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
-from forgetting.theory.expectations import Numbers, distinct, probabilities
+from forgetting.theory.expectations import Expected, distinct, probabilities
 from forgetting.theory.expression import (
     D_SQUARED,
     DIM,
@@ -59,7 +59,6 @@ from forgetting.theory.expression import (
 from forgetting.theory.instance import Instance
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, STEP, X_IS
 from forgetting.theory.paper.regression_rates import JOINT_RANK, WITH, WITHOUT
-from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
 from forgetting.theory.terms import Condition, Range
 from forgetting.theory.theorem import Theorem, compared
@@ -233,20 +232,11 @@ LARGEST = 2000  # dimension up to which singular values of all rows take a secon
 def _error_at_most(rate: Callable[[Instance], float]) -> CheckPaths:
     """Both sides of E|w_k - w*|^2 <= rate^k |w_0 - w*|^2; the rate is computed from the data, apart from `Setting`."""
 
-    def right(instance: Instance) -> tuple[float, float]:
-        size = setting_of(instance).dist_sq
-        return rate(instance) ** instance.k * size, ROUNDING * size
+    def check(instance: Instance, numbers: Expected) -> Sides:
+        value, size = numbers.error(instance.k), setting_of(instance).dist_sq
+        return Sides(value, rate(instance) ** instance.k * size, numbers.doubt + ROUNDING * size, how=numbers.how)
 
-    def sides(instance: Instance) -> Sides:
-        numbers = Numbers(instance)
-        value, (bound, rounding) = numbers.value("error", instance.k), right(instance)
-        return Sides(value, bound, numbers.doubt + rounding, how=numbers.how)
-
-    def precise(instance: Instance) -> Sides:
-        numbers = Precise(instance)
-        return Sides(numbers.error(instance.k), *right(instance), how=numbers.how)
-
-    return CheckPaths(sides, precise)
+    return paths(check)
 
 
 def _mean_projection(instance: Instance) -> float:

@@ -14,17 +14,15 @@ from functools import partial
 
 import numpy as np
 
-from forgetting.core.arrays import Array
 from forgetting.schemes import SGD
 from forgetting.theory.bound import Bound
-from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
+from forgetting.theory.checking import ROUNDING, all_of, at_most, by_engines, covers, least_squares, steps
 from forgetting.theory.draws import descents, with_beta
-from forgetting.theory.expectations import Numbers, as_least_squares, probabilities
+from forgetting.theory.expectations import Engine, Numbers, as_least_squares, probabilities
 from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, K, X, logarithm
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, cite
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, setting, unit
-from forgetting.theory.precise import Precise
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.terms import Condition
 from forgetting.theory.theorem import Checked, Theorem, compared
@@ -70,22 +68,15 @@ def _noise(case: Instance, at: Setting) -> Setting:
 def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] | None) -> CheckPaths:
     """Both sides of the statement that E f of the mean of the iterates is at most the bound, as it is written."""
 
-    def both(case: Instance, losses: Array, doubt: float, how: str) -> Sides:
+    def check(engine: Engine, instance: Instance) -> Sides:
+        case = as_least_squares(instance)
+        numbers = engine(case)
+        value = float(probabilities(case) @ numbers.averaged_task_losses(case.k))
         at = setting(case) if more is None else more(case, setting(case))
-        return at_most(float(probabilities(case) @ losses), bound, at, case.k, doubt, how)
+        rounding = ROUNDING * unit(case) if engine is Numbers else 0.0
+        return at_most(value, bound, at, case.k, numbers.doubt + rounding, numbers.how)
 
-    def sides(instance: Instance) -> Sides:
-        case = as_least_squares(instance)
-        numbers = Numbers(case)
-        losses = numbers.value("averaged_task_losses", case.k)
-        return both(case, losses, numbers.doubt + ROUNDING * unit(case), numbers.how)
-
-    def precise(instance: Instance) -> Sides:
-        case = as_least_squares(instance)
-        numbers = Precise(case, averaged=True)
-        return both(case, numbers.averaged_task_losses(case.k), 0.0, numbers.how)
-
-    return CheckPaths(sides, precise)
+    return by_engines(check)
 
 
 def _shorter(below: float) -> Callable[[Instance], Instance]:

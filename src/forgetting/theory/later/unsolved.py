@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from forgetting.theory.checking import (
     NoiseFromData,
     all_of,
     at_most,
+    by_engines,
     covers,
     noise_from_data,
     projection,
@@ -26,12 +26,11 @@ from forgetting.theory.checking import (
     steps,
 )
 from forgetting.theory.claim import Claim
-from forgetting.theory.expectations import Expected, Numbers, squared_distance, with_probe
+from forgetting.theory.expectations import Engine, squared_distance
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
-from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
 from forgetting.theory.terms import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared
@@ -139,47 +138,32 @@ def _rounding(instance: Instance, data: NoiseFromData, value: float, quantity: s
     return ROUNDING * (value + math.sqrt(value) * unit)
 
 
-def _paths(bound: Bound, left: Callable[[Instance, NoiseFromData, bool], tuple[float, float, str]]) -> CheckPaths:
-    """Both sides of a bound: `left` by the engines (with True at 50 digits), the right side from the data."""
+def _left(engine: Engine, instance: Instance, data: NoiseFromData, quantity: str) -> tuple[float, float, str]:
+    """A quantity by an engine, how far it may be off, and how it was obtained."""
+    if quantity == "error":
+        return squared_distance(instance, data.best, engine)
+    numbers = engine(instance)
+    value = numbers.loss(instance.k) if quantity == "loss" else numbers.averaged_loss(instance.k)
+    return value, numbers.doubt, numbers.how
 
-    def compare(instance: Instance, *, precise: bool) -> Sides:
+
+def _paths(bound: Bound) -> CheckPaths:
+    """Both sides of a bound: the left one by an engine, the right one from the data."""
+
+    def compare(engine: Engine, instance: Instance) -> Sides:
         data = noise_from_data(instance)
-        value, doubt, how = left(instance, data, precise)
+        value, doubt, how = _left(engine, instance, data, bound.quantity)
         rounding = _rounding(instance, data, float(bound.compute(data.setting, instance.k)), bound.quantity)
         return at_most(value, bound, data.setting, instance.k, doubt + rounding, how)
 
-    return CheckPaths(partial(compare, precise=False), partial(compare, precise=True))
-
-
-def _error(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    if not precise:
-        return squared_distance(instance, data.best)
-    numbers = Precise(with_probe(instance, data.best))
-    return 2 * float(numbers.task_losses(instance.k)[-1]), 0.0, numbers.how
-
-
-def _loss(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    numbers: Expected = Precise(instance) if precise else Numbers(instance)
-    return numbers.loss(instance.k), numbers.doubt, numbers.how
-
-
-def _averaged(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    if precise:
-        deep = Precise(instance, averaged=True)
-        return deep.averaged_loss(instance.k), 0.0, deep.how
-    numbers = Numbers(instance)
-    return float(numbers.value("averaged_loss", instance.k)), numbers.doubt, numbers.how
+    return by_engines(compare)
 
 
 _SETUP = (small(LARGEST), projection, steps(1))
 
 
-#: the quantities as claims name them, with what computes them
-_LEFT_SIDES = {
-    "error": ("E|w_k - w*|^2", _error),
-    "loss": ("E L(w_k)", _loss),
-    "averaged_loss": ("E L(mean of w_0, ..., w_(k-1))", _averaged),
-}
+#: the quantities as claims name them
+_NAMES = {"error": "E|w_k - w*|^2", "loss": "E L(w_k)", "averaged_loss": "E L(mean of w_0, ..., w_(k-1))"}
 
 
 def _checked(
@@ -189,9 +173,9 @@ def _checked(
     """The check of a bound: its left side by the engines, and the right side and its conditions from the data."""
 
     def check(bound: Bound) -> Claim:
-        name, left = _LEFT_SIDES[bound.quantity]
         applies = all_of(kind, *_SETUP, covers(ordering), _covered(bound))
-        return compared(partial(_paths, left=left), f"{name} <= {{}}, k >= 1, {words}", draw, applies, part)(bound)
+        statement = f"{_NAMES[bound.quantity]} <= {{}}, k >= 1, {words}"
+        return compared(_paths, statement, draw, applies, part)(bound)
 
     return check
 
@@ -301,13 +285,13 @@ _MINIMUM = _LEAST.where("L_min = the least mean loss of any w")
 def _no_less(bound: Bound) -> CheckPaths:
     """The floor, from the data, against the expected loss."""
 
-    def compare(instance: Instance, *, precise: bool) -> Sides:
+    def compare(engine: Engine, instance: Instance) -> Sides:
         data = noise_from_data(instance)
-        value, doubt, how = _loss(instance, data, precise)
+        value, doubt, how = _left(engine, instance, data, "loss")
         floor = bound.value(data.setting, instance.k)
         return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
 
-    return CheckPaths(partial(compare, precise=False), partial(compare, precise=True))
+    return by_engines(compare)
 
 
 _floor(

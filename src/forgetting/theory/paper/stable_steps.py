@@ -30,7 +30,7 @@ from forgetting.theory.checking import (
 from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_point, equations
 from forgetting.theory.draws import descents, permuted, points
-from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.expectations import Engine, Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
@@ -213,7 +213,7 @@ def _few(instance: Instance) -> str | None:
 def _against_permutations(bound: bool) -> CheckPaths:
     """The next loss less the loss on what was seen, by the engines; the other side over all permutations."""
 
-    def check(engine: type[Numbers] | type[Precise], number: _Lift, instance: Instance) -> Sides:
+    def check(engine: Engine, number: _Lift, instance: Instance) -> Sides:
         case = as_least_squares(instance)
         numbers = engine(case)
         lhs = numbers.next_loss(case.k) - numbers.in_sample(case.k)
