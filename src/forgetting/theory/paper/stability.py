@@ -445,10 +445,17 @@ def _equal(instance: Instance, lhs: Array, rhs: Array, how: str) -> Sides:
     return Sides(np.mean(lhs), np.mean(rhs), doubt + ROUNDING * scale + noise, scale + noise, how)
 
 
-def _swaps(rng: np.random.Generator, index: int) -> Instance:
-    case = permuted(1, 1, projections=False, clones=6, distinct=5)(rng, index)
+def few_tasks(rng: np.random.Generator, index: int) -> Instance:
+    """SGD on at most 6 tasks, so that there are at most 720 permutations."""
+    draw = permuted(1, 1, projections=False, clones=6, distinct=5)
+    case = draw(rng, index)
     while case.tasks.num_tasks > 6:
-        case = permuted(1, 1, projections=False, clones=6, distinct=5)(rng, 60)
+        case = draw(rng, 60)
+    return case
+
+
+def _swaps(rng: np.random.Generator, index: int) -> Instance:
+    case = few_tasks(rng, index)
     i, t = int(rng.integers(case.k + 1)), int(rng.integers(case.k, case.tasks.num_tasks))
     return replace(case, extras={"i": i, "t": t})
 

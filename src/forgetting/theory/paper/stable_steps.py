@@ -29,11 +29,12 @@ from forgetting.theory.checking import (
 )
 from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_point, equations
-from forgetting.theory.draws import descents, permuted, points
+from forgetting.theory.draws import descents, points
 from forgetting.theory.expectations import Engine, Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
+from forgetting.theory.paper.stability import few_tasks
 from forgetting.theory.precise import Precise, at_full_precision
 from forgetting.theory.set_draws import sets
 from forgetting.theory.verdict import CheckPaths, Draw, Sides
@@ -169,15 +170,6 @@ def _(instance: Instance) -> Sides:
 # eq:wor_stab_main -----------------------------------------------------------------------------------------------------
 
 
-def _few_tasks(rng: np.random.Generator, index: int) -> Instance:
-    """SGD on at most 6 tasks, so that there are at most 720 permutations."""
-    draw = permuted(1, 1, projections=False, clones=6, distinct=5)
-    case = draw(rng, index)
-    while case.tasks.num_tasks > 6:
-        case = draw(rng, 60)
-    return case
-
-
 def _swaps(instance: Instance, number: _Lift) -> tuple[Any, Any]:
     """Means over all permutations pi and i < k, w' being w_k of pi with i and k swapped.
 
@@ -228,7 +220,7 @@ _swapped = partial(
     declare_claim,
     label="eq:wor_stab_main",
     missing=all_of(least_squares(0, 2, closed=True), covers("without replacement"), steps(1, last=1), _few),
-    draw=_few_tasks,
+    draw=few_tasks,
     note="The left side is exact by the sets of tasks seen, and the right side goes through all permutations.",
 )
 _SEEN = "E f(w_k; pi_k) - E mean_(i<k) f(w_k; pi_i)"
