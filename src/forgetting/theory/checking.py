@@ -94,13 +94,19 @@ def all_of(*tests: Missing) -> Missing:
     return missing
 
 
+def tasks_with_data(instance: Instance) -> str | None:
+    """Condition: regression tasks given by their data, with or without a common solution."""
+    linear = None if instance.problem is None else instance.problem.linear
+    given = linear is not None and linear is instance.problem and linear.kernel is None
+    return None if given else "is about regression tasks"
+
+
 def regression(instance: Instance) -> str | None:
     """Condition: jointly realizable regression tasks, given by their data."""
-    problem = instance.problem
-    linear = None if problem is None else problem.linear
-    if linear is None or linear is not problem or linear.kernel is not None:
-        return "is about regression tasks"
-    return None if linear.realizability.holds else linear.realizability.message
+    if (reason := tasks_with_data(instance)) is not None:
+        return reason
+    realizability = instance.tasks.realizability
+    return None if realizability.holds else realizability.message
 
 
 def convex_sets(instance: Instance) -> str | None:

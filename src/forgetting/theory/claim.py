@@ -5,7 +5,8 @@ from __future__ import annotations
 import copyreg
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from inspect import signature
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from forgetting.theory.terms import STATUSES, Status
 from forgetting.theory.verdict import Check, CheckPaths, Draw, Kind, Missing, Settle, Sides, Verdict, always, unchanged
 
 __all__ = ["Claim", "declare_claim", "register_claim"]
+
+_Made = TypeVar("_Made", bound=Callable[..., Sides] | CheckPaths)
+WHOLE = ("task", "i", "t")  # extras that are whole numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +226,7 @@ def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
         return f"{name} is not made of numbers"
     if not np.isfinite(array).all():
         return f"{name} has values that are not finite"
-    if name in ("task", "i", "t"):
+    if name in WHOLE:
         if array.ndim or not float(array).is_integer():
             return f"{name} is a whole number, got {value!r}"
         if name != "task":
@@ -276,10 +280,11 @@ def declare_claim(
     title: str = "",
     replace: bool = False,
     labels_matter: bool = True,
-) -> Callable[[Check | CheckPaths], Check | CheckPaths]:
+) -> Callable[[_Made], _Made]:
     """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
 
-    With `replace=True` it takes the place of an earlier claim of the same label and part.
+    With `replace=True` it takes the place of an earlier claim of the same label and part. Arguments of the function
+    after the instance are extras of the instance, by their names, which the claim then needs.
 
     >>> import forgetting as fg
     >>> @fg.claims.declare(label="demo", statement="0 <= k", draw=lambda rng, k: fg.claims.Instance(None, None, k))
@@ -287,22 +292,46 @@ def declare_claim(
     ...     return fg.claims.Sides(0.0, instance.k)
     >>> fg.claims.get("demo").check(fg.claims.Instance(None, None, 3)).slack
     3.0
+    >>> @fg.claims.declare(label="demo", part="named", statement="gamma <= k",
+    ...                    draw=lambda rng, k: fg.claims.Instance(None, None, k, extras={"gamma": k / 2}))
+    ... def _(instance, gamma):
+    ...     return fg.claims.Sides(gamma, instance.k)
+    >>> fg.claims.get("demo", "named").needs
+    ('gamma',)
+    >>> fg.claims.unregister("demo", "named")
     >>> fg.claims.unregister("demo")
     """
 
     place = source or (cite(label) if label in PRINTED else PAPER)
     known = title or (PRINTED[label].title if label in PRINTED else "")
 
-    def add(made: Check | CheckPaths) -> Check | CheckPaths:
+    def add(made: _Made) -> _Made:
         sides, exact = made if isinstance(made, CheckPaths) else (made, precise)
+        named = _arguments(sides)[1:]
+        given = sides if not named else lambda instance: sides(instance, *(_whole(instance, name) for name in named))
         claim = Claim(
-            label, part, statement, sides, draw, place, status, note, kind, needs, missing, exact, settle,
+            label, part, statement, given, draw, place, status, note, kind, (*needs, *named), missing, exact, settle,
             title=known, labels_matter=labels_matter,
         )  # fmt: skip
         register_claim(claim, replace=replace)
         return made
 
     return add
+
+
+def _arguments(function: Any) -> tuple[str, ...]:
+    """The names of the arguments that a function must be given; none if these are not known."""
+    try:
+        known = signature(function).parameters.values()
+    except (TypeError, ValueError):  # no function, which the claim says, or one that is written in C
+        return ()
+    return tuple(one.name for one in known if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD)
+
+
+def _whole(instance: Instance, name: str) -> Any:
+    """The extra of this name; a task or a position as a whole number."""
+    value = instance.extra(name)
+    return int(value) if name in WHOLE else value
 
 
 def _named_claim(name: Any) -> Claim:

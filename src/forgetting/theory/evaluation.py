@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting.core.arrays import IntArray, any_array, as_count, as_kind, as_word
-from forgetting.core.plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
@@ -328,6 +327,8 @@ def _row(
         reason = over or _mismatch(bound, setting, orderings, schemes, limit) or bound.why_not(setting, k)
         value = math.nan if reason is not None else bound.value(setting, k)
     except Exception as error:
+        from forgetting.core.plugins import blamed  # reads what is installed, which takes a while to import
+
         reason, value = blamed(error), math.nan
         if reason is None:
             raise

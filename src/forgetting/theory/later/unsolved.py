@@ -24,6 +24,7 @@ from forgetting.theory.checking import (
     projection,
     small,
     steps,
+    tasks_with_data,
 )
 from forgetting.theory.claim import Claim
 from forgetting.theory.expectations import Engine, squared_distance
@@ -109,14 +110,6 @@ _noise = Theorem(
 
 
 # Checks ---------------------------------------------------------------------------------------------------------------
-
-
-def tasks_with_data(instance: Instance) -> str | None:
-    """Condition: regression tasks given by their data, with or without a common solution."""
-    linear = None if instance.problem is None else instance.problem.linear
-    if linear is None or linear is not instance.problem or linear.kernel is not None:
-        return "is about regression tasks"
-    return None
 
 
 def unsolved(instance: Instance) -> str | None:

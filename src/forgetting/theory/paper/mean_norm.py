@@ -20,8 +20,8 @@ from forgetting.theory.checking import (
     ROUNDING,
     all_of,
     at_most,
+    by_engines,
     covers,
-    paths,
     projection,
     regression,
     setting_of,
@@ -29,14 +29,14 @@ from forgetting.theory.checking import (
 )
 from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import projected, realizable
-from forgetting.theory.expectations import Expected
+from forgetting.theory.expectations import Engine
 from forgetting.theory.expression import DISTANCE, MEAN_SQUARE, E, K, S, parameter, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, average_iterate
 from forgetting.theory.terms import NAMES, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
-from forgetting.theory.verdict import Check, CheckPaths, Sides
+from forgetting.theory.verdict import CheckPaths, Sides
 
 # Sampling among very many tasks ---------------------------------------------------------------------------------------
 
@@ -59,9 +59,9 @@ def _sampled(instance: Instance) -> Instance:
 def _mean_norm(bound: Bound) -> CheckPaths:
     """Both sides of the bound, with the mean squared norm of all tasks that the instance stands for."""
 
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        problem, counts = numbers.instance.tasks, _multiplicity(numbers.instance)
-        share = counts / float(np.sum(counts))
+    def check(engine: Engine, given: Instance) -> Sides:
+        instance, counts = _sampled(given), _multiplicity(given)
+        numbers, problem, share = engine(instance), instance.tasks, counts / float(np.sum(counts))
         radius_sq_mean = float(share @ problem.norms**2)
         setting = replace(setting_of(instance), radius_sq_mean=radius_sq_mean)
         loss = bound.quantity == "loss"
@@ -70,12 +70,7 @@ def _mean_norm(bound: Bound) -> CheckPaths:
         doubt = numbers.doubt * doubted + ROUNDING * radius_sq_mean * setting.dist_sq
         return at_most(lhs, bound, setting, instance.k, doubt, numbers.how)
 
-    def sampled(side: Check) -> Check:
-        return lambda instance: side(_sampled(instance))
-
-    made = paths(check)
-    assert made.precise is not None
-    return CheckPaths(sampled(made.sides), sampled(made.precise))
+    return by_engines(check)
 
 
 def _with_idle_tasks(rng: np.random.Generator, index: int, *, weighted: bool) -> Instance:

@@ -76,13 +76,11 @@ from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, 
 @declare_claim(
     label="lem:gd_funadmental_inequality",
     statement="w_(t+1) = w_t - eta g_t implies sum_t g_t.(w_t - v) <= |w_0 - v|^2/(2 eta) + eta/2 sum_t |g_t|^2, any g",
-    needs=("gradients", "eta", "w", "v"),
     draw=points("gradients", "eta", "w", "v"),
     note="The slack is |w_(T+1) - v|^2 / (2 eta): equality when the last iterate is v.",
 )
-def _(instance: Instance) -> Sides:
-    gradients, eta, v = instance.extra("gradients"), float(instance.extra("eta")), instance.extra("v")
-    w, lhs, size = instance.extra("w"), 0.0, 0.0
+def _(instance: Instance, gradients: Array, eta: float, w: Array, v: Array) -> Sides:
+    lhs, size = 0.0, 0.0
     rhs = float((w - v) @ (w - v)) / (2 * eta)
     for gradient in gradients:
         term = float(gradient @ (w - v))
@@ -92,9 +90,9 @@ def _(instance: Instance) -> Sides:
     return Sides(lhs, rhs, ROUNDING * (size + rhs))
 
 
-def _loss(instance: Instance, w: Array) -> tuple[float, Array]:
-    """The loss of the named task at w, and its gradient."""
-    matrix, label = equations(instance.tasks, int(instance.extra("task")))
+def _loss(instance: Instance, task: int, w: Array) -> tuple[float, Array]:
+    """The loss of a task at w, and its gradient."""
+    matrix, label = equations(instance.tasks, task)
     missed = matrix @ w - label
     return 0.5 * float(missed @ missed), np.asarray(matrix.T @ missed)
 
@@ -113,24 +111,20 @@ _descent = partial(declare_claim, label="lem:gd_descent", missing=_SMOOTH)
 @_descent(
     part="descent",
     statement="f(w - eta g) <= f(w) - eta (1 - eta beta/2) |g|^2 with g = grad f(w), for every eta > 0",
-    needs=("task", "w", "eta"),
     draw=points("task", "w", "eta"),
 )
-def _(instance: Instance) -> Sides:
-    w, eta, beta = instance.extra("w"), float(instance.extra("eta")), instance.tasks.radius**2
-    value, gradient = _loss(instance, w)
-    after, _ = _loss(instance, w - eta * gradient)
-    rhs = value - eta * (1 - eta * beta / 2) * float(gradient @ gradient)
+def _(instance: Instance, task: int, w: Array, eta: float) -> Sides:
+    value, gradient = _loss(instance, task, w)
+    after, _ = _loss(instance, task, w - eta * gradient)
+    rhs = value - eta * (1 - eta * instance.tasks.radius**2 / 2) * float(gradient @ gradient)
     return Sides(after, rhs, _noise(instance, w, eta * gradient))
 
 
-@_descent(
-    part="gradient", statement="|grad f(w)|^2 <= 2 beta (f(w) - f(w*))", needs=("task", "w"), draw=points("task", "w")
-)
-def _(instance: Instance) -> Sides:
-    value, gradient = _loss(instance, instance.extra("w"))
+@_descent(part="gradient", statement="|grad f(w)|^2 <= 2 beta (f(w) - f(w*))", draw=points("task", "w"))
+def _(instance: Instance, task: int, w: Array) -> Sides:
+    value, gradient = _loss(instance, task, w)
     beta = instance.tasks.radius**2
-    return Sides(float(gradient @ gradient), 2 * beta * value, 2 * beta * _noise(instance, instance.extra("w")))
+    return Sides(float(gradient @ gradient), 2 * beta * value, 2 * beta * _noise(instance, w))
 
 
 _square = partial(declare_claim, label="lem:sqloss_gradineq", missing=regression)
@@ -140,12 +134,10 @@ _square = partial(declare_claim, label="lem:sqloss_gradineq", missing=regression
     part="identity",
     statement="2 f(w) = grad f(w).(w - w*) for f(w) = 1/2 |A w - b|^2 with A w* = b",
     kind="equality",
-    needs=("task", "w"),
     draw=points("task", "w"),
 )
-def _(instance: Instance) -> Sides:
-    w = instance.extra("w")
-    value, gradient = _loss(instance, w)
+def _(instance: Instance, task: int, w: Array) -> Sides:
+    value, gradient = _loss(instance, task, w)
     gap = w - instance.tasks.w_star
     return Sides(2 * value, float(gradient @ gap), _noise(instance, w), instance.tasks.radius**2 * float(gap @ gap))
 
@@ -153,14 +145,12 @@ def _(instance: Instance) -> Sides:
 @_square(
     part="inequality",
     statement="(2 - gamma) f(w) - f(z)/gamma <= grad f(w).(w - z) for every z and gamma > 0",
-    needs=("task", "w", "z", "gamma"),
     draw=points("task", "w", "z", "gamma"),
     note="Equality where A z - b = gamma (A w - b).",
 )
-def _(instance: Instance) -> Sides:
-    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
-    value, gradient = _loss(instance, w)
-    lhs = (2 - gamma) * value - _loss(instance, z)[0] / gamma
+def _(instance: Instance, task: int, w: Array, z: Array, gamma: float) -> Sides:
+    value, gradient = _loss(instance, task, w)
+    lhs = (2 - gamma) * value - _loss(instance, task, z)[0] / gamma
     return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(instance, w, z))
 
 
@@ -463,7 +453,6 @@ def _swaps(rng: np.random.Generator, index: int) -> Instance:
 @declare_claim(
     label="lem:permutation_equiv",
     statement="E f(w_k; pi_i) = E f(w_k of pi with i and t swapped; what stands at i then), i <= k <= t",
-    needs=("i", "t"),
     note="Positions i and t count from 0. The order of i, k and t is not needed: swapping is a bijection.",
     missing=all_of(
         least_squares(),
@@ -477,9 +466,8 @@ def _swaps(rng: np.random.Generator, index: int) -> Instance:
     kind="equality",
     draw=_swaps,
 )
-def _(instance: Instance) -> Sides:
-    case = as_least_squares(instance)
-    i, t, k = int(case.extra("i")), int(case.extra("t")), case.k
+def _(instance: Instance, i: int, t: int) -> Sides:
+    case, k = as_least_squares(instance), instance.k
     orders, _, how = _permutations(case, 1)
     swapped = _swapped(orders, np.full(len(orders), i), t)
     lhs = losses_after(case, orders[:, :k], orders[:, i])
