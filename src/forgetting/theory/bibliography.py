@@ -17,8 +17,6 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.theory.registry import Statement, all_statements
 
-__all__ = ["SOFTWARE", "SOURCES", "SourceEntry", "bibtex", "entries", "software_entry", "sources_in"]
-
 
 @dataclass(frozen=True)
 class SourceEntry:

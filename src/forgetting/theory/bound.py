@@ -12,12 +12,13 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.files.records import Codec, add_codec
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bibliography import check_entry
 from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
 from forgetting.theory.record import Record, record_of, why_no_record
 from forgetting.theory.registry import Statement, add_statement, get_bound
-from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
+from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, Setting
 from forgetting.theory.terms import (
     KINDS,
     NAMES,
@@ -31,8 +32,6 @@ from forgetting.theory.terms import (
     Range,
     Status,
 )
-
-__all__ = ["Bound", "declare_bound", "register_bound"]
 
 #: the fields that every bound has to have, and what they say
 REQUIRED = {

@@ -27,8 +27,6 @@ from forgetting.theory.sizes import as_sizes
 from forgetting.theory.terms import STATUSES, Status
 from forgetting.theory.verdict import Check, CheckPaths, Draw, Kind, Missing, Settle, Sides, Verdict, always, unchanged
 
-__all__ = ["Claim", "declare_claim", "register_claim"]
-
 _Made = TypeVar("_Made", bound=Callable[..., Sides] | CheckPaths)
 WHOLE = ("task", "i", "t")  # extras that are whole numbers
 

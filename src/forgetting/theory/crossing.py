@@ -17,8 +17,6 @@ from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering
 from forgetting.theory.terms import ORIGINS, QUANTITIES
 
-__all__ = ["Crossovers", "Stretch", "crossovers"]
-
 
 @dataclass(frozen=True)
 class Stretch:

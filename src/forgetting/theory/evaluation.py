@@ -35,8 +35,6 @@ from forgetting.theory.setting import (
 )
 from forgetting.theory.terms import ORIGINS, QUANTITIES
 
-__all__ = ["Evaluation", "Row", "evaluate", "rows_to_latex"]
-
 MOST_BARS = 20  # bounds in a figure
 _SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O", "floor": r"\ge "}
 _NOTES = {

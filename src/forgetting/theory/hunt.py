@@ -33,8 +33,6 @@ from forgetting.theory.verdict import Verdict
 if TYPE_CHECKING:
     from forgetting.theory.claim import Claim
 
-__all__ = ["BranchReach", "Hunt", "HuntReach", "search", "simplest_by_hand"]
-
 
 @dataclass
 class BranchReach:

@@ -10,20 +10,6 @@ from typing import Literal, get_args
 from forgetting.core.arrays import as_count
 from forgetting.theory.setting import Setting
 
-__all__ = [
-    "KINDS",
-    "NAMES",
-    "ORIGINS",
-    "QUANTITIES",
-    "STATUSES",
-    "Condition",
-    "Kind",
-    "Origin",
-    "Quantity",
-    "Range",
-    "Status",
-]
-
 Quantity = Literal[
     "loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 from forgetting.core.arrays import as_flag, as_function
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bound import Bound
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, paths, projection, setting_of
 from forgetting.theory.claim import Claim
@@ -27,11 +28,8 @@ from forgetting.theory.expression import Expression
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED, cite
 from forgetting.theory.registry import Statement, add_statement, all_statements, get_bound
-from forgetting.theory.setting import ProblemKind
 from forgetting.theory.terms import NAMES, Condition, Kind, Origin, Quantity, Range, Status
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, unchanged
-
-__all__ = ["Fields", "Theorem", "claim_from_bound", "compared", "expected"]
 
 #: what a variant of a bound adds to the title of its theorem, and its origin
 VARIANTS: dict[str, tuple[str, Origin]] = {

@@ -21,21 +21,6 @@ from forgetting.theory.setting import Setting
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
 
-__all__ = [
-    "TOLERANCE",
-    "Check",
-    "CheckPaths",
-    "Draw",
-    "Kind",
-    "Missing",
-    "RightSide",
-    "Settle",
-    "Sides",
-    "Verdict",
-    "always",
-    "unchanged",
-]
-
 LATEST = 10**15  # steps up to which a bound may come below the trivial value
 
 

@@ -337,16 +337,11 @@ def _seen_at_most(
     label: str, left: str, right: str, where: str, covered: Missing, draw: Draw, below: str, above: str
 ) -> None:
     """The parts of a lemma: with the factor 1/(2 - eta beta) of its proof, and for small and large steps without it."""
+    small, large = least_squares(0, 1, closed=True), least_squares(1, 2, closed=True)
     parts: tuple[tuple[str, Missing, Settle, Status, str], ...] = (
-        ("eta beta <= 1", least_squares(0, 1, closed=True), _small_step, "holds where proved", below),
-        ("eta beta > 1", least_squares(1, 2, closed=True), _large_step, _GAP, above),
-        (
-            "corrected",
-            least_squares(),
-            unchanged,
-            "corrected",
-            "With the factor 1/(2 - eta beta), as the proof has it.",
-        ),
+        ("eta beta <= 1", small, _small_step, "holds where proved", below),
+        ("eta beta > 1", large, _large_step, _GAP, above),
+        ("corrected", least_squares(), unchanged, "corrected", _AS_PROVED),
     )
     for part, applies, settle, status, note in parts:
         corrected = part == "corrected"
