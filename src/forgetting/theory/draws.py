@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.expectations import MANY_STEPS, SMALL
 from forgetting.theory.instance import Instance
+from forgetting.theory.verdict import Draw
 
 Rng = np.random.Generator
-Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
 MOST_CLONES = 10_000
 TRIES = 1000  # draws before a setting that no draw meets is given up

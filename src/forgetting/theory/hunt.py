@@ -25,7 +25,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
-from forgetting.theory.candidates import by_hand, complexity, known_starts, mutate, shrunk
+from forgetting.theory.candidates import ANY, by_hand, complexity, known_starts, mutate, shrunk
 from forgetting.theory.instance import Instance
 from forgetting.theory.sizes import Sizes
 from forgetting.theory.verdict import Verdict
@@ -99,7 +99,6 @@ add_codec(dataclass_codec(BranchReach, "branch-reach"))
 add_codec(dataclass_codec(HuntReach, "reach"))
 
 
-ANY = Sizes()
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 _Scored: TypeAlias = tuple[float, Verdict, Instance]
 FRESH = 2 / 3  # of the budget

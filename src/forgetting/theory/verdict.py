@@ -243,6 +243,7 @@ class CheckPaths(NamedTuple):
     precise: Check | None = None
 
 
+#: the problem of a number for a hunt: structured ones first, then random ones
 Draw: TypeAlias = Callable[[np.random.Generator, int], Instance]
 Missing: TypeAlias = Callable[[Instance], str | None]
 Settle: TypeAlias = Callable[[Instance], Instance]
