@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from forgetting.core.arrays import Array, IntArray, as_dense
 from forgetting.core.numerical import rank_tolerance
@@ -120,6 +119,8 @@ def nearest(member: ConvexSet, w: Array) -> Array:
     >>> nearest(Halfspace([2.0, 0.0], 2.0), np.zeros(2)).round(12)
     array([1., 0.])
     """
+    from scipy.optimize import nnls  # a third of a second, which bounds on their own need not wait for
+
     constraints = member.inequalities()
     if constraints is None:
         raise NotSupportedError(f"{member} has no definition in inequalities")

@@ -11,8 +11,6 @@ from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.geometry import Geometry
 
-__all__ = ["Misfit", "minimiser"]
-
 MOST_DIMENSIONS = 2000  # up to which least-squares solutions and eigenvalues take a second
 
 
