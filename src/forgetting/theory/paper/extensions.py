@@ -144,7 +144,7 @@ def _rate(bound: Bound, kind: Missing) -> tuple[CheckPaths, Missing, str]:
     return CheckPaths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
 
 
-def _declare(bound: Bound, suffix: str = "") -> None:
+def declare_on_projections(bound: Bound, suffix: str = "") -> None:
     """Register the bound with its check: residuals on convex sets, forgetting on classification tasks."""
     name = bound.orderings[0].partition(" ")[0]
     residual = bound.quantity == "residual"
@@ -180,8 +180,10 @@ def _seen(steps_made: int) -> float:
 SEEN = Expression("2 A(k-1) + 1/k", r"2A(k-1)+\frac1k", lambda s, k: _seen(k), level=SUM)
 
 _TITLE = "universal rate of projections"
-_declare(_residual("thm:pocs-rate/residual/with", _TITLE, orderings=WITH, expression=7 * DISTANCE / root(K, 4)))
-_declare(
+declare_on_projections(
+    _residual("thm:pocs-rate/residual/with", _TITLE, orderings=WITH, expression=7 * DISTANCE / root(K, 4))
+)
+declare_on_projections(
     _residual(
         "thm:pocs-rate/residual/without",
         _TITLE,
@@ -211,7 +213,7 @@ register_bound(
         note=PRODUCT,
     )
 )
-_declare(
+declare_on_projections(
     _residual(
         "thm:pocs-rate/residual/without/corrected",
         f"{_TITLE} without replacement, leaving one set out",
@@ -251,7 +253,7 @@ _product = partial(
 )
 
 
-def _declare_on_sets(bound: Bound) -> None:
+def declare_on_sets(bound: Bound) -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
     made, applies, words = _rate(bound, convex_sets)
     declare_claim(
@@ -277,17 +279,17 @@ FORGETTING_WITHOUT = _forgetting(
     status="gap in the printed proof",
     note=f"{_DISPLAY} {_LEAVING_ONE_OUT}",
 )
-_declare(FORGETTING_WITH)
+declare_on_projections(FORGETTING_WITH)
 register_bound(_proof("cor:pocs_forgetting/forgetting/with/proof", orderings=WITH))
 register_bound(_product("cor:pocs_forgetting/forgetting/with/product", orderings=WITH))
-_declare(FORGETTING_WITHOUT)
+declare_on_projections(FORGETTING_WITHOUT)
 register_bound(_proof("cor:pocs_forgetting/forgetting/without/proof", orderings=WITHOUT, range=Range(1, "T-1")))
-_declare(
+declare_on_projections(
     _product("cor:pocs_forgetting/forgetting/without/product", orderings=WITHOUT, range=_ONE_PASS, status="corrected"),
     ", corrected",
 )
-_declare_on_sets(FORGETTING_WITH)
-_declare_on_sets(FORGETTING_WITHOUT)
+declare_on_sets(FORGETTING_WITH)
+declare_on_sets(FORGETTING_WITHOUT)
 
 
 def _display(step: int) -> Check:

@@ -1,0 +1,338 @@
+"""The last iterate at rate 1/k, with constants: the proofs are in docs/one-over-k.md, in the order of this file.
+
+u(n) bounds E |P_m z_n|^2 for a fresh task m after n independent draws, in units of |w_0 - w*|^2, for all tasks, ranks,
+dimensions and weights. Its first values and C_0 are proved in ball arithmetic by `tools/prove_rate.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from forgetting.theory.bound import Condition, Origin, Quantity, Range
+from forgetting.theory.checking import (
+    ROUNDING,
+    all_of,
+    covers,
+    least_squares,
+    paths,
+    projection,
+    regression,
+    setting_of,
+    steps,
+)
+from forgetting.theory.claim import Sides
+from forgetting.theory.claims_from_bounds import expected_at_most
+from forgetting.theory.draws import descents, permuted, projected
+from forgetting.theory.expectations import Expected
+from forgetting.theory.expression import (
+    DISTANCE,
+    ETA,
+    Expression,
+    K,
+    S,
+    T,
+    X,
+    called,
+    left_after,
+    minimum,
+    number,
+    parameter,
+    root,
+)
+from forgetting.theory.instance import Instance
+from forgetting.theory.paper.extensions import declare_on_projections, declare_on_sets
+from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
+from forgetting.theory.paper.mean_norm import RATIO
+from forgetting.theory.paper.regression_rates import WITH, WITHOUT
+from forgetting.theory.setting import Setting, known
+from forgetting.theory.statement import Bound, checked, declare_claim
+
+PAGE = "proved in docs/one-over-k.md"
+#: (n + 1) u(n) for n = 1, ..., 64, rounded up
+FIRST = (
+    0.77026, 0.77358, 0.79568, 0.82063, 0.84525, 0.86873, 0.82625, 0.77249, 0.73538, 0.70902, 0.68966, 0.67494, 0.66337,
+    0.65400, 0.64623, 0.63965, 0.63399, 0.62906, 0.62471, 0.62084, 0.61736, 0.61423, 0.61138, 0.60878, 0.60639, 0.60419,
+    0.60216, 0.60028, 0.59852, 0.59689, 0.59536, 0.59393, 0.59258, 0.59131, 0.59011, 0.58898, 0.58791, 0.58689, 0.58592,
+    0.58500, 0.58413, 0.58329, 0.58250, 0.58174, 0.58101, 0.58031, 0.57964, 0.57900, 0.57838, 0.57778, 0.57721, 0.57666,
+    0.57613, 0.57562, 0.57513, 0.57465, 0.57419, 0.57374, 0.57331, 0.57290, 0.57249, 0.57210, 0.57172, 0.57135,
+)  # fmt: skip
+C_0 = 0.5435611  # the rate in continuous time: t |exp(-t (1 - Q))[E P]| <= C_0
+UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable draws is at most this / sqrt(n)
+
+
+def fresh(n: int) -> float:
+    """u(n), the bound on E |P_m z_n|^2 for a fresh task m after n draws, in units of |w_0 - w*|^2.
+
+    >>> fresh(0), round(fresh(1), 5), round(10**6 * fresh(10**6), 4)
+    (1.0, 0.38513, 0.5436)
+    """
+    if n <= len(FIRST):
+        return FIRST[n - 1] / (n + 1) if n else 1.0
+    return (C_0 * math.exp(1 / (12 * (n + 1))) * (1 + 3.48 / (n + 1)) + 2e-6) / (n + 1)
+
+
+def visited(k: int) -> float:
+    """v(k), a bound on sum_t E |P_k ... P_(t+1) Pi_t z_(t-1)|^2, Pi_t the projection on the row space of step t.
+
+    >>> visited(2), round(visited(3), 5), visited(1)
+    (0.5, 0.75786, 1.0)
+    """
+    return 0.5 if k % 2 == 0 else min(1.0, 0.5 + fresh(k - 1))
+
+
+# Independent draws with any weights -----------------------------------------------------------------------------------
+
+_GAP = parameter("spectral_gap", "gap", r"\lambda_{\min}")
+_WEIGHTED = RATIO * DISTANCE
+_ANY = "independent draws with any weights"
+_FRESH = called("u", "u", lambda n: fresh(round(n)), K)
+_U_IS = "u(n) <= 3/(4 n), about 0.5436/n for large n", r"u(n)\le\frac3{4n}"
+
+
+def _with_gap(s: Setting, k: int) -> float:
+    """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: the first ones, and n near -1/log(1-gap)."""
+    gap = known(s.spectral_gap)
+    middle = round(-1 / math.log1p(-gap)) if 0 < gap < 1 else k
+    draws = {k, *range(min(k, len(FIRST)) + 1), *(min(max(middle + i, 0), k) for i in (-1, 0, 1))}
+    return min(left_after(_GAP, number(k - n)).compute(s, k) * fresh(n) for n in draws)
+
+
+_GEOMETRIC = Expression(
+    "min_(n<=k) (1 - gap)^(k-n) u(n)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",)
+)
+
+
+def _random(
+    variant: str, title: str, quantity: Quantity, right: Expression, first: int = 0, origin: Origin = "statement",
+    note: str = "", *, tight: bool = False,
+) -> None:  # fmt: skip
+    expected_at_most(
+        Bound(
+            key=f"here:last-iterate/{quantity}{variant}",
+            title=title,
+            source=f"{PAGE} (here:last-iterate)",
+            quantity=quantity,
+            orderings=("i.i.d.",),
+            range=Range(first),
+            status="proved here",
+            expression=right,
+            origin=origin,
+            note=note,
+            tight=tight,
+        ),
+        part=quantity + variant.replace("/", ", "),
+        statement=f"{'E L(w_k)' if quantity == 'loss' else 'E F(k)'} <= {{}}, k >= {first}, {_ANY}",
+        draw=projected("any", first=max(first, 1)),
+    )
+
+
+_random(
+    "",
+    "last iterate at rate 1/k",
+    "loss",
+    _WEIGHTED / (K + 1),
+    note="The answer to the paper's open question; Derezinski and Dong 2026b announce the rate.",
+)
+_random(
+    "/longer", "last iterate at rate 1/k, longer last step", "loss", 27 * _WEIGHTED / (32 * (K + 1)), 0, "tightened"
+)
+_random(
+    "/universal",
+    "last iterate at rate 1/k, smallest constants",
+    "loss",
+    (_WEIGHTED * _FRESH / 2).where(*_U_IS),
+    0,
+    "tightened",
+    "At most 0.375/k of max_m(|X_m|^2/(T p_m)) |w_0 - w*|^2 at every k, and 0.2718/k for large k; some tasks reach "
+    "0.2270/k.",
+)
+_random(
+    "/gap",
+    "last iterate at rate 1/k, then at the rate of the spectral gap",
+    "loss",
+    (_WEIGHTED * _GEOMETRIC / 2).where("gap the least eigenvalue of sum_m p_m P_m"),
+    0,
+    "tightened",
+)  # fmt: skip
+_random(
+    "",
+    "forgetting at rate 1/k",
+    "forgetting",
+    S / 2 * Expression(
+        "(sqrt(u(k-1)) + sqrt(v(k)/k))^2, v(k) = 1/2 for even k and min(1, 1/2 + u(k-1)) for odd k",
+        r"\left(\sqrt{u(k-1)}+\sqrt{v(k)/k}\right)^2",
+        lambda s, k: (math.sqrt(fresh(k - 1)) + math.sqrt(visited(k) / k)) ** 2,
+    ),
+    1,
+    note="About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
+    "max_m |X_m|^2/(T p_m).",
+)  # fmt: skip
+
+# Without replacement --------------------------------------------------------------------------------------------------
+
+_ONE_PASS = "single pass in random order at rate 1/k"
+_SEEN = (1 + root(number(27) / 16)) ** 2 * S / (2 * K)
+_NEXT = 27 * S / (32 * (K + 1))
+
+
+def _single_pass(quantity: Quantity, right: Expression, note: str) -> None:
+    expected_at_most(
+        Bound(
+            key=f"here:single-pass/{quantity}",
+            title=_ONE_PASS,
+            source=f"{PAGE} (here:single-pass)",
+            quantity=quantity,
+            orderings=WITHOUT,
+            range=Range(1, "T"),
+            status="proved here",
+            expression=right,
+            note=note,
+        ),
+        part=quantity,
+        statement=f"{'E L(w_k)' if quantity == 'loss' else 'E F(k)'} <= {{}} (without replacement, 1 <= k <= T)",
+        draw=permuted(1, long=True),
+    )
+
+
+_single_pass("forgetting", _SEEN, "2.643 S/k.")
+_single_pass("loss", K / T * _SEEN + (T - K) / T * _NEXT, "2.643 S/T after the whole pass, k = T.")
+
+
+def _next_loss(instance: Instance, numbers: Expected) -> Sides:
+    scale, k = setting_of(instance).scale, instance.k
+    return Sides(numbers.next_loss(k), 27 * scale / (32 * (k + 1)), numbers.doubt + ROUNDING * scale, how=numbers.how)
+
+
+declare_claim(
+    label="here:single-pass",
+    part="next loss",
+    statement=f"E L_tau(k+1)(w_k) <= {_NEXT.text} (without replacement, k < T)",
+    source=f"{PAGE} (here:single-pass)",
+    title=_ONE_PASS,
+    status="proved here",
+    draw=permuted(1, 1),
+    missing=all_of(regression, projection, covers("without replacement"), steps(0, last=1)),
+)(paths(_next_loss))
+
+# SGD with any step below 2/beta ---------------------------------------------------------------------------------------
+
+
+def disc(x: float) -> float:
+    """The radius r(x) of a disc of s on which A -> s A + (1-s) S A S is a contraction, x = eta beta in (0, 2).
+
+    >>> disc(1.0), round(disc(0.5), 6), round(disc(1.5), 6)
+    (0.5, 0.942809, 0.166667)
+    """
+    return (2 - x) / (2 * x) if x >= 2 * math.sqrt(2) - 2 else 2 * math.sqrt(1 - x) / (2 - x)
+
+
+def _sgd(variant: str, title: str, right: Expression, conditions: tuple[Condition, ...], most: float) -> None:
+    bound = Bound(
+        key=f"here:sgd-last-iterate/objective{variant}",
+        title=title,
+        source=f"{PAGE} (here:sgd-last-iterate)",
+        quantity="objective",
+        orderings=("i.i.d.",),
+        schemes=("projection", "sgd"),
+        range=Range(0),
+        status="proved here",
+        assumptions=SMOOTH,
+        convention="f is the mean of the f_m under the sampling probabilities",
+        expression=right,
+        needs=("eta", "beta"),
+        conditions=conditions,
+        origin="tightened" if variant else "statement",
+    )
+    checked(
+        bound,
+        part="objective" + variant.replace("/", ", "),
+        paths=next_loss_at_most(bound),
+        statement=f"E f(w_k) <= {bound.formula}, {_ANY}",
+        draw=descents(),
+        missing=all_of(least_squares(0, most, closed=most < 2), covers("i.i.d."), steps(0)),
+    )
+
+
+_R_IS = "r(x) = (2-x)/(2 x) for x >= 0.829 and 2 sqrt(1-x)/(2-x) below"
+_sgd(
+    "",
+    "last iterate of SGD at rate 1/k",
+    (DISTANCE / (2 * ETA * (2 - X) * called("r", "r", disc, X) * (K + 1))).where(X_IS).where(_R_IS),
+    (STEP,),
+    2,
+)
+_sgd(
+    "/universal",
+    "last iterate of SGD at rate 1/k, steps up to 1/beta",
+    (DISTANCE * _FRESH / (2 * ETA)).where(*_U_IS),
+    (Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1 + 1e-12, "is for eta <= 1/beta"),),
+    1,
+)
+
+# Convex sets and classification ---------------------------------------------------------------------------------------
+
+_stated = partial(
+    Bound,
+    title="projections at rate 1/sqrt(k)",
+    status="proved here",
+)
+_residual = partial(
+    _stated,
+    source=f"{PAGE} (here:projections)",
+    quantity="residual",
+    problems=("regression", "classification", "sets"),
+    assumptions="closed convex sets with a common point, learned by projection",
+    convention="mean over all tasks of half the squared distance to the task's solutions",
+)
+_forgetting = partial(
+    _stated,
+    source=f"{PAGE} (here:classification)",
+    quantity="forgetting",
+    problems=("classification", "sets"),
+    assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
+    convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
+)
+
+
+def unseen(n: int) -> float:
+    """c(n), the bound on E dist^2 to the next set after n exchangeable draws, in units of |w_0 - w*|^2.
+
+    >>> unseen(0), unseen(4), round(unseen(100), 5)
+    (1.0, 1.0, 0.24396)
+    """
+    return min(1.0, UNSEEN / math.sqrt(n)) if n else 1.0
+
+
+def _unseen(n: Expression) -> Expression:
+    return called("c", "c", lambda draws: unseen(round(draws)), n)
+
+
+_C_IS = "c(n) = min(1, 2.4396/sqrt(n))", r"c(n)=\min(1,2.4396/\sqrt n)"
+_SEEN_DRAWN = (root(minimum(1, 2 / root(K))) + 1 / root(K)) ** 2 / 2
+_SEEN_ONCE = (root(_unseen(K - 1)) + 1 / root(K)) ** 2 / 2
+_PASS = Range(1, "T")
+
+# half the squared distance to a fresh set is the mean over all sets
+declare_on_projections(
+    _residual(key="here:projections/residual/with", orderings=WITH, range=Range(0), expression=DISTANCE / root(K + 1))
+)
+declare_on_projections(
+    _residual(
+        key="here:projections/residual/without",
+        orderings=WITHOUT,
+        range=_PASS,
+        expression=(DISTANCE * (K / T * _SEEN_ONCE + (T - K) / T * _unseen(K) / 2)).where(*_C_IS),
+    )
+)
+for _bound in (
+    _forgetting(key="here:classification/forgetting/with", orderings=WITH, expression=S * _SEEN_DRAWN),
+    _forgetting(
+        key="here:classification/forgetting/without",
+        orderings=WITHOUT,
+        range=_PASS,
+        expression=(S * _SEEN_ONCE).where(*_C_IS),
+    ),
+):
+    declare_on_projections(_bound)
+    declare_on_sets(_bound)
