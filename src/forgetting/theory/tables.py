@@ -329,7 +329,15 @@ _CLASSIFICATION = (
     ),
 )
 #: bounds proved here that stand beside the rows of a table
-_BESIDE = {"regression": ("here:weights/loss", "here:weights/forgetting"), "sgd": ("here:sgd/objective",)}
+_BESIDE = {
+    "regression": (
+        "here:last-iterate/loss/universal",
+        "here:last-iterate/forgetting",
+        "here:weights/loss",
+        "here:weights/forgetting",
+    ),
+    "sgd": ("here:sgd-last-iterate/objective", "here:sgd/objective"),
+}
 YES, NO = Cell(("yes",)), Cell(("no",))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from forgetting.theory.bound import Condition, Origin, Quantity, Range
+from forgetting.theory.bound import NAMES, Condition, Quantity, Range
 from forgetting.theory.checking import (
     ROUNDING,
     all_of,
@@ -37,10 +37,10 @@ from forgetting.theory.expression import (
     left_after,
     minimum,
     number,
-    parameter,
     root,
 )
 from forgetting.theory.instance import Instance
+from forgetting.theory.later.published_rates import GAP
 from forgetting.theory.paper.extensions import declare_on_projections, declare_on_sets
 from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO
@@ -83,11 +83,9 @@ def visited(k: int) -> float:
 
 # Independent draws with any weights -----------------------------------------------------------------------------------
 
-_GAP = parameter("spectral_gap", "gap", r"\lambda_{\min}")
-_WEIGHTED = RATIO * DISTANCE
 _ANY = "independent draws with any weights"
 _FRESH = called("u", "u", lambda n: fresh(round(n)), K)
-_U_IS = "u(n) <= 3/(4 n), about 0.5436/n for large n", r"u(n)\le\frac3{4n}"
+_U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
 
 
 def _with_gap(s: Setting, k: int) -> float:
@@ -95,17 +93,15 @@ def _with_gap(s: Setting, k: int) -> float:
     gap = known(s.spectral_gap)
     middle = round(-1 / math.log1p(-gap)) if 0 < gap < 1 else k
     draws = {k, *range(min(k, len(FIRST)) + 1), *(min(max(middle + i, 0), k) for i in (-1, 0, 1))}
-    return min(left_after(_GAP, number(k - n)).compute(s, k) * fresh(n) for n in draws)
+    return min(left_after(GAP, number(k - n)).compute(s, k) * fresh(n) for n in draws)
 
 
-_GEOMETRIC = Expression(
-    "min_(n<=k) (1 - gap)^(k-n) u(n)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",)
-)
+_GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",))
 
 
 def _random(
-    variant: str, title: str, quantity: Quantity, right: Expression, first: int = 0, origin: Origin = "statement",
-    note: str = "", *, tight: bool = False,
+    variant: str, title: str, quantity: Quantity, right: Expression, first: int = 0, note: str = "", *,
+    weights: bool = False,
 ) -> None:  # fmt: skip
     expected_at_most(
         Bound(
@@ -113,48 +109,59 @@ def _random(
             title=title,
             source=f"{PAGE} (here:last-iterate)",
             quantity=quantity,
-            orderings=("i.i.d.",),
+            orderings=("i.i.d.",) if weights else WITH,
             range=Range(first),
             status="proved here",
             expression=right,
-            origin=origin,
+            origin="tightened" if variant else "statement",
             note=note,
-            tight=tight,
         ),
         part=quantity + variant.replace("/", ", "),
-        statement=f"{'E L(w_k)' if quantity == 'loss' else 'E F(k)'} <= {{}}, k >= {first}, {_ANY}",
-        draw=projected("any", first=max(first, 1)),
+        statement=f"{NAMES[quantity]} <= {{}}, k >= {first}, {_ANY if weights else WITH[0]}",
+        draw=projected("any" if weights else "uniform", first=max(first, 1)),
     )
 
 
+_RATE = "last iterate at rate 1/k"
 _random(
     "",
-    "last iterate at rate 1/k",
+    _RATE,
     "loss",
-    _WEIGHTED / (K + 1),
+    S / (K + 1),
     note="The answer to the paper's open question; Derezinski and Dong 2026b announce the rate.",
 )
 _random(
-    "/longer", "last iterate at rate 1/k, longer last step", "loss", 27 * _WEIGHTED / (32 * (K + 1)), 0, "tightened"
+    "/longer",
+    f"{_RATE}, longer last step",
+    "loss",
+    27 * S / (32 * (K + 1)),
+    note="The same proof with the conformal radius 16/27 of a larger region in place of the disc of radius 1/2.",
 )
 _random(
     "/universal",
-    "last iterate at rate 1/k, smallest constants",
+    f"{_RATE}, smallest constants",
     "loss",
-    (_WEIGHTED * _FRESH / 2).where(*_U_IS),
-    0,
-    "tightened",
-    "At most 0.375/k of max_m(|X_m|^2/(T p_m)) |w_0 - w*|^2 at every k, and 0.2718/k for large k; some tasks reach "
-    "0.2270/k.",
+    (S * _FRESH / 2).where(*_U_IS),
+    note="At most 0.375 S/k at every k, and 0.2718 S/k for large k; some tasks reach 0.2270 S/k.",
+)
+_random(
+    "/weights",
+    f"{_RATE}, any weights",
+    "loss",
+    (RATIO * DISTANCE * _FRESH / 2).where(*_U_IS),
+    note="L is at most max_m(|X_m|^2 / (T p_m)) sum_m p_m |P_m (w - w*)|^2 / 2.",
+    weights=True,
 )
 _random(
     "/gap",
-    "last iterate at rate 1/k, then at the rate of the spectral gap",
+    f"{_RATE}, then at that of the spectral gap",
     "loss",
-    (_WEIGHTED * _GEOMETRIC / 2).where("gap the least eigenvalue of sum_m p_m P_m"),
-    0,
-    "tightened",
-)  # fmt: skip
+    (RATIO * DISTANCE * _GEOMETRIC / 2)
+    .where("u_gap(k) = the least (1-lambda_min)^(k-n) u(n) over n <= k")
+    .where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    note="Q^k[X] = Q^(k-n)[Q^n[X]] is at most u(n) Q^(k-n)[I], X = sum_m p_m P_m.",
+    weights=True,
+)
 _random(
     "",
     "forgetting at rate 1/k",
@@ -165,8 +172,9 @@ _random(
         lambda s, k: (math.sqrt(fresh(k - 1)) + math.sqrt(visited(k) / k)) ** 2,
     ),
     1,
-    note="About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
+    "About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
     "max_m |X_m|^2/(T p_m).",
+    weights=True,
 )  # fmt: skip
 
 # Without replacement --------------------------------------------------------------------------------------------------
@@ -190,7 +198,7 @@ def _single_pass(quantity: Quantity, right: Expression, note: str) -> None:
             note=note,
         ),
         part=quantity,
-        statement=f"{'E L(w_k)' if quantity == 'loss' else 'E F(k)'} <= {{}} (without replacement, 1 <= k <= T)",
+        statement=f"{NAMES[quantity]} <= {{}} (without replacement, 1 <= k <= T)",
         draw=permuted(1, long=True),
     )
 
@@ -211,6 +219,7 @@ declare_claim(
     source=f"{PAGE} (here:single-pass)",
     title=_ONE_PASS,
     status="proved here",
+    note="The proof of the rate of independent draws, with a factor for each task, in the mean over all orders.",
     draw=permuted(1, 1),
     missing=all_of(regression, projection, covers("without replacement"), steps(0, last=1)),
 )(paths(_next_loss))
@@ -219,7 +228,7 @@ declare_claim(
 
 
 def disc(x: float) -> float:
-    """The radius r(x) of a disc of s on which A -> s A + (1-s) S A S is a contraction, x = eta beta in (0, 2).
+    """The radius rho(x) of a disc of s on which A -> s A + (1-s) S A S is a contraction, x = eta beta in (0, 2).
 
     >>> disc(1.0), round(disc(0.5), 6), round(disc(1.5), 6)
     (0.5, 0.942809, 0.166667)
@@ -227,7 +236,9 @@ def disc(x: float) -> float:
     return (2 - x) / (2 * x) if x >= 2 * math.sqrt(2) - 2 else 2 * math.sqrt(1 - x) / (2 - x)
 
 
-def _sgd(variant: str, title: str, right: Expression, conditions: tuple[Condition, ...], most: float) -> None:
+def _sgd(
+    variant: str, title: str, right: Expression, conditions: tuple[Condition, ...], most: float, note: str
+) -> None:
     bound = Bound(
         key=f"here:sgd-last-iterate/objective{variant}",
         title=title,
@@ -243,6 +254,7 @@ def _sgd(variant: str, title: str, right: Expression, conditions: tuple[Conditio
         needs=("eta", "beta"),
         conditions=conditions,
         origin="tightened" if variant else "statement",
+        note=note,
     )
     checked(
         bound,
@@ -254,13 +266,14 @@ def _sgd(variant: str, title: str, right: Expression, conditions: tuple[Conditio
     )
 
 
-_R_IS = "r(x) = (2-x)/(2 x) for x >= 0.829 and 2 sqrt(1-x)/(2-x) below"
+_RHO_IS = "rho(x) = (2-x)/(2 x) for x >= 0.829 and 2 sqrt(1-x)/(2-x) below"
 _sgd(
     "",
     "last iterate of SGD at rate 1/k",
-    (DISTANCE / (2 * ETA * (2 - X) * called("r", "r", disc, X) * (K + 1))).where(X_IS).where(_R_IS),
+    (DISTANCE / (2 * ETA * (2 - X) * called("rho", r"\rho", disc, X) * (K + 1))).where(X_IS).where(_RHO_IS),
     (STEP,),
     2,
+    "beta |w_0 - w*|^2 / ((2-x)^2 (k+1)) where x is at least 2 sqrt(2) - 2 = 0.829.",
 )
 _sgd(
     "/universal",
@@ -268,6 +281,7 @@ _sgd(
     (DISTANCE * _FRESH / (2 * ETA)).where(*_U_IS),
     (Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1 + 1e-12, "is for eta <= 1/beta"),),
     1,
+    "A step of at most 1/beta is the compression of a projection of a larger space, so that u(n) bounds it, too.",
 )
 
 # Convex sets and classification ---------------------------------------------------------------------------------------
@@ -276,6 +290,8 @@ _stated = partial(
     Bound,
     title="projections at rate 1/sqrt(k)",
     status="proved here",
+    note="The sum of (n+1) (r_n - r_(n+1))^2 is at most |w_0 - w*|^2, where r_n^2 is the expected squared distance to "
+    "the next set.",
 )
 _residual = partial(
     _stated,

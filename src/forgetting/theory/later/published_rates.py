@@ -3,7 +3,7 @@
 Attia et al. 2025: the last iterate of SGD at any step below 2/beta, with noise, and of projections. Their abstract has
 the rates, up to logarithms; the number at the greedy step is quoted in Tsipory et al. 2025.
 
-Derezinski and Dong 2026: smooth quadratics under interpolation.
+Derezinski and Dong 2026: smooth quadratics under interpolation, and 2026b, which announces the rate 1/k.
 
 Evron et al. 2022: the first rates for continual regression, random and cyclic. Evron et al. 2023: continual
 classification of jointly separable tasks, random and cyclic.
@@ -139,20 +139,24 @@ register_bound(
 )
 
 
-# Derezinski and Dong 2026 ---------------------------------------------------------------------------------------------
+# Derezinski and Dong 2026, and 2026b ----------------------------------------------------------------------------------
 
-register_bound(
-    Bound(
-        key="derezinski2026:random/loss",
-        title="smooth quadratics under interpolation, greedy step",
-        source="Derezinski and Dong 2026",
+
+def _last_iterate(year: str, title: str, right: Expression) -> Bound:
+    return Bound(
+        key=f"derezinski{year}:random/loss",
+        title=title,
+        source=f"Derezinski and Dong {year}",
         quantity="loss",
         orderings=("with replacement",),
         kind="rate",
         status="rate only",
-        expression=S / K ** (number(3) / 4),
+        expression=right,
     )
-)
+
+
+register_bound(_last_iterate("2026", "smooth quadratics under interpolation, greedy step", S / K ** (number(3) / 4)))
+register_bound(_last_iterate("2026b", "last iterate of independent draws, announced", S / K))
 
 
 # Evron et al. 2022 and 2023 -------------------------------------------------------------------------------------------
@@ -408,11 +412,11 @@ def _rank_one(instance: Instance) -> str | None:
     return None if instance.tasks.rank_max == 1 else "is about tasks of rank 1"
 
 
-_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _CONDITION = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 GOWER = _linear_rate(
     "gower2015", "any weights", "Gower and Richtarik 2015", "i.i.d.",
-    (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    (left_after(GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
     "Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
 )  # fmt: skip
 checked(
