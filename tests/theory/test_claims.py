@@ -80,6 +80,7 @@ LABELS = {
     "here:weights": ["loss", "forgetting", "forgetting, sharper"],
     "here:last-iterate": ["loss", "loss, longer", "loss, universal", "loss, weights", "loss, gap", "forgetting"],
     "here:single-pass": ["forgetting", "loss", "next loss"],
+    "here:single-pass-sgd": ["objective"],
     "here:sgd-last-iterate": ["objective", "objective, universal"],
     "here:projections": ["with replacement", "without replacement"],
     "here:classification": [

@@ -28,7 +28,7 @@ from forgetting.theory.expression import (
     number,
     root,
 )
-from forgetting.theory.later.one_over_k import disc, fresh
+from forgetting.theory.later.one_over_k import fresh, reach
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
 
@@ -161,7 +161,7 @@ def value_of(text, s, k):
         "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
         "kappa_F": s.spectral_gap**-0.5,
         "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
-        "u": fresh, "rho": disc, "v": lambda n: 1 / 2 if n % 2 == 0 else min(1, 1 / 2 + fresh(n - 1)),
+        "u": fresh, "rho": reach, "v": lambda n: 1 / 2 if n % 2 == 0 else min(1, 1 / 2 + fresh(n - 1)),
         "u_gap": lambda n: min((1 - s.spectral_gap) ** (n - j) * fresh(j) for j in range(n + 1)),
         "A": lambda n: last_iterate(1, n), "A_x": lambda n: last_iterate(x, n),
         "product": lambda f: math.prod(f(j) for j in range(1, k + 1)),

@@ -261,7 +261,7 @@ def evaluate(
     >>> tasks = fg.families.gaussian(T=20, d=100, rank=5, seed=0)
     >>> rows = fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), k=300)
     >>> rows.tightest("loss").bound.key
-    'thm:random_convergence_rate/loss/proof'
+    'here:last-iterate/loss/universal'
     >>> next(r.why_not for r in rows if r.bound.key == "evron2022:cyclic/forgetting")
     'covers cyclic orderings'
 

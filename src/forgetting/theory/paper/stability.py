@@ -201,8 +201,9 @@ def _without_replacement(
     )
 
 
-def _seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = unchanged) -> Statement:
+def seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = unchanged) -> Statement:
     """Register the bound with its check on E f-hat_(0:k)(w_k)."""
+    first = int(bound.range.first)
 
     def check(instance: Instance, numbers: Expected) -> Sides:
         case, k, doubt = setting(instance), instance.k, numbers.doubt + ROUNDING * unit(instance)
@@ -212,10 +213,10 @@ def _seen_and_next(bound: Bound, part: str, applies: Missing, settle: Settle = u
     return checked(
         bound,
         part=part,
-        statement=f"E f-hat_(0:k)(w_k) <= {bound.formula}, without replacement, 2 <= k <= T-1",
+        statement=f"E f-hat_(0:k)(w_k) <= {bound.formula}, without replacement, {bound.range}",
         paths=paths(check, sgd=True),
-        draw=permuted(2, 1, projections=False, long=True),
-        missing=all_of(applies, _PERMUTED, steps(2, last=1)),
+        draw=permuted(first, 1, projections=False, long=True),
+        missing=all_of(applies, _PERMUTED, steps(first, last=1)),
         settle=settle,
     )
 
@@ -235,7 +236,7 @@ def _log_step(instance: Instance) -> str | None:
 
 
 _LAST = E * D_SQUARED / (ETA * (2 - X) * K ** ((1 - X / 2) ** 2))
-_seen_and_next(
+seen_and_next(
     _without_replacement(
         "",
         "",
@@ -251,13 +252,13 @@ _seen_and_next(
     "general",
     least_squares(),
 )
-_seen_and_next(
+seen_and_next(
     _without_replacement("/greedy", " at eta = 1/beta", 7 * BETA * D_SQUARED / root(K, 4), GREEDY),
     "eta = 1/beta",
     least_squares(1 - 1e-9, 1, closed=True),
     with_greedy_step,
 )
-_seen_and_next(
+seen_and_next(
     _without_replacement(
         "/log",
         " at eta = 1/(beta log k)",
@@ -271,7 +272,7 @@ _seen_and_next(
     all_of(least_squares(), _log_step),
     _with_log_step,
 )
-_seen_and_next(
+seen_and_next(
     _without_replacement(
         "/corrected",
         ", as proved",
