@@ -153,6 +153,24 @@ def test_uniform_draws_give_the_bounds_of_the_proofs_of_the_paper():
         assert values[f"here:weights/{quantity}"] == pytest.approx(printed, rel=1e-12)
 
 
+def test_bounds_on_the_objective_are_bounds_on_the_loss_where_it_is_the_objective():
+    tasks = fg.families.gaussian(T=10, d=30, rank=2, seed=0)
+    on_loss, modified = fg.schemes.SGD(1 / tasks.radius**2, "loss"), fg.schemes.SGD(0.5)
+    rows = evaluate(tasks, fg.orderings.WithReplacement(), 100, scheme=on_loss)
+    tightest = rows.tightest("loss")
+    assert (tightest.bound, tightest.value) == (rows.tightest("objective").bound, rows.tightest("objective").value)
+    assert tightest.value < 0.02 * next(row.value for row in rows if row.bound.key == "trivial/loss")
+    assert float(fg.expect(tasks, fg.orderings.WithReplacement(), 100, scheme=on_loss).loss) <= tightest.value
+    others = [
+        evaluate(tasks, fg.orderings.NormWeighted(), 100, scheme=on_loss),  # the weighted mean of the f_m
+        evaluate(tasks, fg.orderings.WithReplacement(), 100, scheme=modified),
+        evaluate(
+            fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]]), "with-replacement", 9, scheme="sgd objective=loss"
+        ),
+    ]
+    assert not any(row.bound.quantity == "objective" and row.quantity == "loss" for other in others for row in other)
+
+
 def test_a_task_that_is_never_drawn_leaves_the_loss_open_and_not_the_forgetting():
     tasks = fg.families.two_lines(0.7)
     rows = {row.bound.key: row for row in evaluate(tasks, fg.orderings.WithReplacement([1, 0]), 5)}
