@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 
-from forgetting.theory.claim import Check, Sides
+from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.registry import get_bound
-from forgetting.theory.statement import Claim
+from forgetting.theory.verdict import Check, Sides
 
 FACTORS = (2, 10, 100)  # how many times smaller planted constants are
 CLOSE = 1e-6  # by how much a share must exceed another to be called larger

@@ -22,7 +22,7 @@ from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
 from forgetting.files.outputs import write_output
 from forgetting.theory.candidates import known_starts, mutate
-from forgetting.theory.claim import Check, Sides, Verdict
+from forgetting.theory.claim import Claim
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import (
@@ -37,7 +37,7 @@ from forgetting.theory.record import (
     record_name,
     recorded_statements,
 )
-from forgetting.theory.statement import Claim
+from forgetting.theory.verdict import Check, Sides, Verdict
 from tools.record_page import with_records
 
 LARGER = 1e-6  # relative: by how much a ratio must exceed a record to replace it

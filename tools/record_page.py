@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from forgetting.theory.claim import Claim
 from forgetting.theory.record import all_records, record_of
 from forgetting.theory.registry import all_claims
-from forgetting.theory.statement import Claim
 
 HEADING = "## What is known about constants that nothing comes close to"
 INTRODUCTION = """{heading}

@@ -18,10 +18,10 @@ from forgetting.files.atomic import kept
 from forgetting.files.outputs import check_output, write_output
 from forgetting.studies.hunts import HuntedClaim, hunted_rows, seconds_until
 from forgetting.studies.resuming import finished_parts
+from forgetting.theory.claim import Claim
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_claims, get_claim
-from forgetting.theory.statement import Claim
 from tools.planting import noticed
 from tools.record_page import plain_text, with_records
 

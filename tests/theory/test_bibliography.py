@@ -68,7 +68,7 @@ def test_every_statement_resolves_to_its_sources():
     for statement in all_statements():
         key = statement.label if statement.bound is None else statement.bound.key
         assert fg.bounds.cite(key).startswith("@")
-    named = {source.key for statement in all_statements() for source in sources_in(statement.source)}
+    named = {source.key for statement in all_statements() for source in sources_in(statement.words.source)}
     assert named >= {"evron2026continual", "evron2022catastrophic", "swartworth2023nearly", "attia2025fast", SOFTWARE}
     assert set(SOURCES) - named == {"needell2014stochastic", "agaskar2014randomized"}  # cited by the docs
 

@@ -10,7 +10,6 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import STATUSES
 from forgetting.theory.expression import (
     BETA,
     DIM,
@@ -31,6 +30,7 @@ from forgetting.theory.expression import (
 from forgetting.theory.later.one_over_k import fresh, reach
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
+from forgetting.theory.terms import STATUSES
 
 STATEMENTS = all_statements()
 
@@ -38,11 +38,12 @@ STATEMENTS = all_statements()
 def test_no_label_and_part_has_two_declarations_or_two_statuses():
     names = Counter((statement.label, statement.part) for statement in STATEMENTS)
     assert max(names.values()) == 1
-    assert {statement.status for statement in STATEMENTS} <= set(STATUSES)
+    assert {statement.words.status for statement in STATEMENTS} <= set(STATUSES)
     for statement in STATEMENTS:
+        words = statement.words
         for view in (statement.bound, statement.claim):
             if view is not None:
-                assert (view.label, view.status, view.source) == (statement.label, statement.status, statement.source)
+                assert (view.label, view.status, view.source) == (statement.label, words.status, words.source)
 
 
 def test_the_views_are_the_registry():
@@ -80,10 +81,10 @@ def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
     assert labels == set(PRINTED) == {claim.label for claim in fg.claims.all()} & set(PRINTED)
     assert len({printed.number for printed in PRINTED.values()}) == len(PRINTED)
     for statement in STATEMENTS:
-        assert (statement.number in statement.source) or statement.label not in PRINTED
-    first = next(s for s in STATEMENTS if s.label == "thm:random_convergence_rate")
-    assert first.number == "Theorem 8"
-    assert first.title == "Parameter-Dependent Forgetting Rate for Random With Replacement"
+        if statement.label in PRINTED:
+            assert PRINTED[statement.label].number in statement.words.source
+    first = PRINTED["thm:random_convergence_rate"]
+    assert first == ("Theorem 8", "Parameter-Dependent Forgetting Rate for Random With Replacement")
 
 
 # ------------------------------------------------------------------------------------------- the text and the number

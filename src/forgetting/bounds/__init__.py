@@ -11,7 +11,9 @@ min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 
 from forgetting.core.names import only
 from forgetting.theory.bibliography import bibtex as cite
-from forgetting.theory.bound import Condition, Range
+from forgetting.theory.bound import Bound
+from forgetting.theory.bound import declare_bound as declare
+from forgetting.theory.bound import register_bound as register
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers
 from forgetting.theory.evaluation import Evaluation, Row, evaluate
 from forgetting.theory.misfit import Misfit
@@ -19,10 +21,8 @@ from forgetting.theory.registry import all_bounds
 from forgetting.theory.registry import get_bound as get
 from forgetting.theory.registry import unregister_bound as unregister
 from forgetting.theory.setting import Setting
-from forgetting.theory.statement import Bound
-from forgetting.theory.statement import declare_bound as declare
-from forgetting.theory.statement import register_bound as register
 from forgetting.theory.tables import Cell, Table, table
+from forgetting.theory.terms import Condition, Range
 
 __all__ = [
     "Bound",

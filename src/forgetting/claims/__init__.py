@@ -14,8 +14,9 @@ refuted
 
 from forgetting.core.names import only
 from forgetting.theory.certificate import Certificate, certify
-from forgetting.theory.claim import Sides, Verdict
-from forgetting.theory.claims_from_bounds import claim_from_bound as from_bound
+from forgetting.theory.claim import Claim
+from forgetting.theory.claim import declare_claim as declare
+from forgetting.theory.claim import register_claim as register
 from forgetting.theory.evidence import Evidence
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.instance import Instance
@@ -23,9 +24,8 @@ from forgetting.theory.record import Record
 from forgetting.theory.registry import all_claims as all  # noqa: A004
 from forgetting.theory.registry import get_claim as get
 from forgetting.theory.registry import unregister_claim as unregister
-from forgetting.theory.statement import Claim
-from forgetting.theory.statement import declare_claim as declare
-from forgetting.theory.statement import register_claim as register
+from forgetting.theory.theorem import claim_from_bound as from_bound
+from forgetting.theory.verdict import Sides, Verdict
 
 __all__ = [
     "Certificate",

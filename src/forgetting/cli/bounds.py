@@ -52,7 +52,7 @@ def bounds_command(
     from forgetting.figures.items import Item
     from forgetting.orderings.base import as_ordering
     from forgetting.report.settings import ordering_name
-    from forgetting.theory.bound import QUANTITIES
+    from forgetting.theory.terms import QUANTITIES
 
     ready(out, force, problem)
     wanted = QUANTITIES if quantity == "all" else tuple(dict.fromkeys(quantity.split(",")))

@@ -164,7 +164,8 @@ def checked_fields(cls: Any, values: Any) -> dict[str, Any]:
     """The values if they are fields of the dataclass, and of the declared types; else an error."""
     if not isinstance(values, dict):
         raise ForgettingError(f"the fields of {cls.__name__} are not a dictionary")
-    hints, known = get_type_hints(cls), {field.name for field in fields(cls)}
+    coded = {codec.kind.__name__: codec.kind for codec in _codecs.values()}  # its module may import them for types only
+    hints, known = get_type_hints(cls, localns=coded), {field.name for field in fields(cls)}
     for name, value in values.items():
         if name not in known:
             raise ForgettingError(f"{cls.__name__} has no field {name!r:.80}")

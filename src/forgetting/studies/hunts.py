@@ -12,9 +12,9 @@ from typing import Any, Self
 from forgetting.errors import ForgettingError
 from forgetting.files.store import code_digest
 from forgetting.studies.study import Study
+from forgetting.theory.claim import Claim
 from forgetting.theory.hunt import Hunt
 from forgetting.theory.registry import get_claim, heading_of
-from forgetting.theory.statement import Claim
 
 NO_SIZES: Mapping[str, Any] = {}
 

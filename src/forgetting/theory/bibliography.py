@@ -19,8 +19,6 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.theory.registry import Statement, all_statements
 
-__all__ = ["SOFTWARE", "SOURCES", "SourceEntry", "bibtex", "entries", "software_entry", "sources_in"]
-
 
 @dataclass(frozen=True)
 class SourceEntry:
@@ -147,11 +145,11 @@ def entries(key: str) -> tuple[str, ...]:
     sources = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
     if not sources:
         raise InvalidInputError(
-            f"{key}: its source, {chosen[0].source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
+            f"{key}: its source, {chosen[0].words.source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
         )
     return sources
 
 
 def _of_statement(statement: Statement) -> list[str]:
     given = "" if statement.bound is None else statement.bound.bibtex.strip()
-    return ([given] if given else []) + [source.bibtex for source in sources_in(statement.source)]
+    return ([given] if given else []) + [source.bibtex for source in sources_in(statement.words.source)]

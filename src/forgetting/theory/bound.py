@@ -1,50 +1,47 @@
-"""Bounds as they are stated: the right-hand side, where it applies, and what is known about its truth."""
+"""Bounds: the right-hand side of a statement, where it applies, and what is known about its truth."""
 
 from __future__ import annotations
 
-import math
+import copyreg
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Literal, get_args
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
 
-from forgetting.core.arrays import as_count, as_kind
+from forgetting.core.arrays import as_count, as_flag, as_kind
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
+from forgetting.files.records import Codec, add_codec
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bibliography import check_entry
 from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
-from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, ProblemKind, Setting
+from forgetting.theory.record import Record, record_of, why_no_record
+from forgetting.theory.registry import Statement, add_statement, get_bound
+from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, Setting
+from forgetting.theory.terms import (
+    KINDS,
+    NAMES,
+    ORIGINS,
+    QUANTITIES,
+    STATUSES,
+    Condition,
+    Kind,
+    Origin,
+    Quantity,
+    Range,
+    Status,
+)
 
-__all__ = ["ORIGINS", "QUANTITIES", "STATUSES", "Condition", "Range", "StatedBound", "Status"]
-
-Quantity = Literal[
-    "loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
-]  # fmt: skip
-Kind = Literal["upper", "lower", "rate", "floor"]
-Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
-#: What is known about the truth of a statement, for bounds and claims alike.
-Status = Literal[
-    "holds as stated",
-    "holds where proved",
-    "gap in the printed proof",
-    "corrected",
-    "proved here",
-    "refuted",
-    "second-hand",
-    "rate only",
-]
-QUANTITIES: tuple[str, ...] = get_args(Quantity)
-NAMES = {
-    "loss": "E L(w_k)",
-    "forgetting": "E F(k)",
-    "objective": "E f(w_k)",
-    "averaged_objective": "E f((w_0 + ... + w_(k-1)) / k)",
-    "error": "E |w_k - w*|^2",
-    "averaged_loss": "E L((w_0 + ... + w_(k-1)) / k)",
+#: the fields that every bound has to have, and what they say
+REQUIRED = {
+    "key": "a name of its own, such as 'newer2027:random/loss'",
+    "title": "what it is, in a few words",
+    "source": "authors, year and theorem",
+    "quantity": f"what it bounds: {', '.join(QUANTITIES)}",
+    "orderings": f"what it covers: {', '.join(ORDERINGS)}",
+    "formula": "the right-hand side as text, such as '2 S / k'; or an expression, which gives it",
 }
-KINDS: tuple[str, ...] = get_args(Kind)
-ORIGINS: tuple[str, ...] = get_args(Origin)
-STATUSES: tuple[str, ...] = get_args(Status)
 PARAMETERS = (
     *(parameter.name for parameter in fields(Setting)),
     "span",
@@ -52,54 +49,7 @@ PARAMETERS = (
     "sgd_dist_sq",
     "sigma_star",
 )  # what a formula may need
-
-
-@dataclass(frozen=True)
-class Range:
-    """The k that a bound covers: from `first` to `last`, which may be T, T-1 or T^2, in steps of `every`.
-
-    >>> print(Range(2, "T"))
-    2 <= k <= T
-    >>> Range(2, "T").why_not(7, T=5)
-    'k = 7, but the bound covers 2 <= k <= T = 5'
-    >>> print(Range("T^2", every="T"))
-    k >= T^2, a multiple of T
-    """
-
-    first: int | Literal["T^2"] = 1
-    last: Literal["T", "T-1"] | None = None
-    every: Literal["T"] | None = None
-
-    def __str__(self) -> str:
-        span = f"k >= {self.first}" if self.last is None else f"{self.first} <= k <= {self.last}"
-        return span + (f", a multiple of {self.every}" if self.every else "")
-
-    @property
-    def needs_tasks(self) -> bool:
-        """Whether T must be known."""
-        return self.first == "T^2" or self.last is not None or self.every is not None
-
-    def why_not(self, k: int, T: int | None) -> str | None:
-        """The reason why k is outside, or None."""
-        k, tasks = as_count(k, "k"), 1 if T is None else as_count(T, "T")
-        first = tasks**2 if self.first == "T^2" else self.first
-        last = {"T": tasks, "T-1": tasks - 1, None: math.inf}[self.last]
-        if first <= k <= last and (self.every is None or k % tasks == 0):
-            return None
-        return f"k = {k}, but the bound covers {self}" + (f" = {last}" if self.last else "")
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One more thing that must hold: a test on (setting, k) and the reason given when it fails.
-
-    >>> even = Condition(lambda s, k: s.T % 2 == 0, "T must be even")
-    >>> even.holds(Setting(T=3), 1)
-    False
-    """
-
-    holds: Callable[[Setting, int], bool]
-    reason: str
+EVERY_STEP = Range()
 
 
 def _no_formula(setting: Setting, k: int) -> float:
@@ -107,12 +57,41 @@ def _no_formula(setting: Setting, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class StatedBound:
-    """A bound as it is stated: the fields that `forgetting.theory.statement.Bound` describes, and the value.
+class Bound:
+    """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
 
-    >>> demo = StatedBound("demo/loss", "half the scale", "nobody", "loss", ("any",), compute=lambda s, k: s.scale / 2)
-    >>> demo.value(Setting(radius=2), k=1), demo.why_not(Setting(), k=0)
-    (2.0, 'k = 0, but the bound covers k >= 1')
+    Attributes:
+        key: unique; the paper's own label where there is one, then the part.
+        title: in a few words.
+        source: author, year, theorem.
+        quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
+            (mean of half squared distances), regret, error (|w_k - w*|^2) or averaged_loss (of the mean of w_0, ...,
+            w_(k-1)).
+        kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known); floor (a
+            lower bound on the given tasks).
+        status: what is known about its truth; `note` says more.
+        origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
+        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
+        assumptions: in words.
+        range: the k it covers.
+        needs: names of the parameters of `Setting` that its formula uses.
+        formula, latex, compute: the right-hand side as text, as LaTeX and as a function of (setting, k); S stands for
+            |w_0 - w*|^2 R^2, r for the average rank.
+        expression: the right-hand side as one `Expression`, which gives formula, latex, compute and needs.
+        convention: how the source's numbers were converted, and what exactly is bounded.
+        bibtex: the entry of the source, for a source that `fg.bounds.cite` does not know by itself.
+        tight: whether equality is reached, at least in the limit.
+        noisy: whether tasks that no w solves are covered; their noise is `Setting.misfit`.
+        instance: for a lower bound, a function of (T, k) that gives T tasks on which the quantity after k steps is at
+            least the bound.
+
+    >>> import forgetting as fg
+    >>> bound = fg.bounds.get("thm:cl_by_sgd_main/loss")
+    >>> bound.value(fg.bounds.Setting(), k=16)
+    1.0
+    >>> bound.value(fg.bounds.Setting(), k=1)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: thm:cl_by_sgd_main/loss: k = 1, but the bound covers k >= 2
     """
 
     key: str
@@ -129,7 +108,7 @@ class StatedBound:
     schemes: tuple[str, ...] = ("projection",)
     problems: tuple[ProblemKind, ...] = ("regression",)
     assumptions: str = "jointly realizable tasks, each learned to convergence"
-    range: Range = Range()
+    range: Range = EVERY_STEP
     needs: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     convention: str = "losses carry the factor 1/2"
@@ -245,7 +224,106 @@ class StatedBound:
         terms = {} if self.expression is None else self.expression.without
         return {text: float(compute(setting, k)) for text, compute in terms.items()}
 
+    @property
+    def record(self) -> Record | None:
+        """The largest share of the bound that was ever reached, and by which instance; None: see `why_no_record`.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss").record.ratio > 0.999999
+        True
+        """
+        return record_of(self)
+
+    @property
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one.
+
+        >>> import forgetting as fg
+        >>> fg.bounds.get("two-lines:random/loss/lower").why_no_record
+        'a lower bound holds for the worst tasks only; bound.instance(T, k) gives tasks that reach it'
+        """
+        return why_no_record(self)
+
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of", "floor": ">="}[self.kind]
         bounded = NAMES.get(self.quantity, self.quantity)
         return f"{self.heading}: {bounded} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
+
+
+def make_bound(**given: Any) -> Bound:
+    """A bound of these fields; an error names a field that is missing or unknown.
+
+    >>> make_bound(key="newer2027/loss", title="a newer rate", sourse="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound has no field 'sourse'; did you mean 'source'?
+    >>> make_bound(key="newer2027/loss", title="a newer rate", source="Newer 2027")
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: newer2027/loss: a bound needs quantity (what it bounds: loss, ...
+    """
+    known = [entry.name for entry in fields(Bound)]
+    key = given.get("key", "a bound without a key")
+    for name in given:
+        if name not in known:
+            raise InvalidInputError(f"{key}: a bound has no field {name!r}{nearest(name, known)}")
+    missing = [entry.name for entry in fields(Bound) if entry.default is MISSING and entry.name not in given]
+    if given.get("expression") is None and not given.get("formula"):
+        missing.append("formula")
+    if missing:
+        said = ", ".join(f"{name} ({REQUIRED[name]})" for name in missing)
+        raise InvalidInputError(f"{key}: a bound needs {said}")
+    return Bound(**given)
+
+
+def register_bound(bound: Bound, *, replace: bool = False) -> Bound:
+    """Add a bound; `evaluate`, `crossovers`, the command line and the tests pick it up.
+
+    With `replace=True` it takes the place of an earlier bound of the same key, as where a notebook cell runs twice.
+
+    >>> import forgetting as fg
+    >>> from forgetting.theory.expression import K, S
+    >>> mine = fg.bounds.Bound("newer2027:cyclic/loss", "a newer rate", "Newer 2027, Theorem 1", "loss", ("cyclic",),
+    ...                        expression=S / (2 * K), range=fg.bounds.Range(2))
+    >>> fg.bounds.register(mine) is fg.bounds.get("newer2027:cyclic/loss")
+    True
+    >>> print(fg.bounds.evaluate(fg.families.orthogonal(2), fg.orderings.Cyclic(), 4).tightest("loss"))
+    loss <= 0.125  Newer 2027, Theorem 1, a newer rate [newer2027:cyclic/loss]  (tightest)
+    >>> fg.bounds.unregister("newer2027:cyclic/loss")
+    """
+    add_statement(Statement(bound=as_kind(bound, Bound, "a Bound")), replace)
+    return bound
+
+
+def declare_bound(*, replace: bool = False, **fields: Any) -> Callable[[Compute], Compute]:
+    """Register the decorated function of (setting, k) as a `Bound` with these fields: for formulas that need code.
+
+    Args:
+        replace: take the place of an earlier bound of the same key, as where a notebook cell runs twice.
+        **fields: those of `Bound`: key, title, source, quantity, orderings and formula are needed, the others are kind,
+            status, schemes, problems, range, needs, conditions, latex, note, bibtex, ... An error names a field that
+            is missing or wrong, and what it may be.
+
+    >>> import forgetting as fg
+    >>> @fg.bounds.declare(key="demo/declared", title="half the scale", source="nobody", quantity="loss",
+    ...                    orderings="any", formula="S/2", latex="S/2")
+    ... def _(s, k):
+    ...     return s.scale / 2
+    >>> fg.bounds.get("demo/declared").value(fg.bounds.Setting(radius=2), k=1)
+    2.0
+    >>> fg.bounds.unregister("demo/declared")
+    """
+    as_flag(replace, "replace")
+    if "compute" in fields or "expression" in fields:
+        raise InvalidInputError(
+            "the decorated function is the formula; with expression= or compute=, use fg.bounds.register(Bound(...))"
+        )
+    make_bound(**fields)  # raises here, where the fields are written
+
+    def add(compute: Compute) -> Compute:
+        register_bound(make_bound(**fields, compute=compute), replace=replace)
+        return compute
+
+    return add
+
+
+add_codec(Codec("bound", Bound, lambda bound: bound.key, get_bound))
+copyreg.pickle(Bound, lambda bound: (get_bound, (bound.key,)))

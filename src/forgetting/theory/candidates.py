@@ -29,7 +29,7 @@ from forgetting.theory.record import all_records
 from forgetting.theory.sizes import Sizes, with_radius
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Claim
+    from forgetting.theory.claim import Claim
 
 
 MOST_COUNTED = 1e12  # where a task stands for many

@@ -23,7 +23,7 @@ from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
 from forgetting.theory.checking import noise_from_data, regression
-from forgetting.theory.claim import TOLERANCE
+from forgetting.theory.claim import Claim
 from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.expectations import (
     Numbers,
@@ -37,6 +37,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_claims, get_claim, heading_of, name_by_key
 from forgetting.theory.setting import describe_ordering, describe_scheme
+from forgetting.theory.verdict import TOLERANCE, Verdict
 
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
@@ -455,16 +456,20 @@ def _residuals(instance: Instance) -> tuple[Residual, ...]:
     ]
     rows = []
     for label, part, words in named:
-        claim = get_claim(label, part)
-        try:
-            if claim.why_not(instance) is None:
-                verdict = claim.check(instance)
-                doubt = verdict.doubt / verdict.scale if verdict.coarse else 0.0
-                identity = f"{PRINTED[label].number}, {words} [{label}]"
-                rows.append(Residual(identity, verdict.residual, verdict.holds, verdict.how, doubt))
-        except ForgettingError:
-            continue  # too large to be checked
+        verdict = _verdict(get_claim(label, part), instance)
+        if verdict is not None:
+            doubt = verdict.doubt / verdict.scale if verdict.coarse else 0.0
+            identity = f"{PRINTED[label].number}, {words} [{label}]"
+            rows.append(Residual(identity, verdict.residual, verdict.holds, verdict.how, doubt))
     return tuple(rows)
+
+
+def _verdict(claim: Claim, instance: Instance) -> Verdict | None:
+    """The verdict on a statement; None where the statement says nothing, or is too large to be checked."""
+    try:
+        return claim.check(instance) if claim.why_not(instance) is None else None
+    except ForgettingError:
+        return None
 
 
 def _claims(instance: Instance, report: Report) -> tuple[ClaimRow, ...]:
@@ -473,14 +478,8 @@ def _claims(instance: Instance, report: Report) -> tuple[ClaimRow, ...]:
     rows = []
     for number, claim in enumerate(all_claims()):
         report(claim.name, number, len(all_claims()))
-        if claim.label in shown or claim.needs:
+        if claim.label in shown or claim.needs or (verdict := _verdict(claim, instance)) is None:
             continue
-        try:
-            if claim.why_not(instance) is not None:
-                continue
-            verdict = claim.check(instance)
-        except ForgettingError:
-            continue  # too large to be checked
         ratio = verdict.ratio if math.isfinite(verdict.ratio) and claim.kind == "inequality" else None
         sides = verdict.lhs, verdict.rhs, ratio, verdict.holds
         doubt = verdict.doubt if verdict.coarse else 0.0

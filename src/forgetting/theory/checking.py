@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,29 +19,42 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.orderings.laws import Independent
 from forgetting.schemes import Scheme
-from forgetting.theory.claim import CheckPaths, Missing, RightSide, Sides
 from forgetting.theory.definition import equations, law_of, replay
-from forgetting.theory.expectations import Expected, Numbers, as_least_squares, distinct, probabilities, row_space
+from forgetting.theory.expectations import (
+    Engine,
+    Expected,
+    Numbers,
+    as_least_squares,
+    distinct,
+    probabilities,
+    row_space,
+)
 from forgetting.theory.instance import Instance
 from forgetting.theory.misfit import Misfit
 from forgetting.theory.precise import Precise
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.verdict import CheckPaths, Missing, RightSide, Sides
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Bound
+    from forgetting.theory.bound import Bound
 
 ROUNDING = 1e-13  # of the natural scale of a statement, allowed on top of what the exact engines report
+
+
+def by_engines(check: Callable[[Engine, Instance], Sides]) -> CheckPaths:
+    """`sides` and `precise` of a claim that is checked by an engine of expectations."""
+    return CheckPaths(partial(check, Numbers), partial(check, Precise))
 
 
 def paths(check: Callable[[Instance, Expected], Sides], *, sgd: bool = False) -> CheckPaths:
     """`sides` and `precise` of a claim whose sides are made of expectations; with `sgd`, of the run written as SGD."""
 
-    def run(engine: type[Numbers] | type[Precise], instance: Instance) -> Sides:
+    def run(engine: Engine, instance: Instance) -> Sides:
         case = as_least_squares(instance) if sgd else instance
         return check(case, engine(case))
 
-    return CheckPaths(lambda instance: run(Numbers, instance), lambda instance: run(Precise, instance))
+    return by_engines(run)
 
 
 def summed(lhs: float, terms: Mapping[str, float], doubt: float, how: str) -> Sides:
@@ -80,13 +94,19 @@ def all_of(*tests: Missing) -> Missing:
     return missing
 
 
+def tasks_with_data(instance: Instance) -> str | None:
+    """Condition: regression tasks given by their data, with or without a common solution."""
+    linear = None if instance.problem is None else instance.problem.linear
+    given = linear is not None and linear is instance.problem and linear.kernel is None
+    return None if given else "is about regression tasks"
+
+
 def regression(instance: Instance) -> str | None:
     """Condition: jointly realizable regression tasks, given by their data."""
-    problem = instance.problem
-    linear = None if problem is None else problem.linear
-    if linear is None or linear is not problem or linear.kernel is not None:
-        return "is about regression tasks"
-    return None if linear.realizability.holds else linear.realizability.message
+    if (reason := tasks_with_data(instance)) is not None:
+        return reason
+    realizability = instance.tasks.realizability
+    return None if realizability.holds else realizability.message
 
 
 def convex_sets(instance: Instance) -> str | None:

@@ -1,288 +1,60 @@
-"""Claims as they are stated: statements that compute both of their sides on an instance, and the verdict on them.
-
-A right side that is a bound keeps the bound, its terms and branches, and what holds without it.
-"""
+"""Claims: statements that compute both of their sides on an instance, to be checked and hunted."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import copyreg
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from inspect import signature
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import as_function, as_kind, as_number, as_word
+from forgetting.core.arrays import Seed, as_flag, as_function, as_kind, as_word
+from forgetting.core.progress import Progress, shown
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.files.records import add_codec, dataclass_codec
+from forgetting.files.records import Codec, add_codec
 from forgetting.tasks import Problem
-from forgetting.theory.bound import STATUSES, StatedBound, Status
 from forgetting.theory.definition import DisagreementError
+from forgetting.theory.evidence import Evidence, evidence_of
+from forgetting.theory.hunt import Hunt, search
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import PAPER, name_of
-from forgetting.theory.setting import LEARNS_ALWAYS, Setting
+from forgetting.theory.numbering import PAPER, PRINTED, cite, name_of
+from forgetting.theory.record import Record, record_of, why_no_record
+from forgetting.theory.registry import Statement, add_statement, get_claim
+from forgetting.theory.setting import LEARNS_ALWAYS
+from forgetting.theory.sizes import as_sizes
+from forgetting.theory.terms import STATUSES, Status
+from forgetting.theory.verdict import Check, CheckPaths, Draw, Kind, Missing, Settle, Sides, Verdict, always, unchanged
 
-__all__ = [
-    "TOLERANCE",
-    "Check",
-    "CheckPaths",
-    "Draw",
-    "Kind",
-    "Missing",
-    "RightSide",
-    "Settle",
-    "Sides",
-    "StatedClaim",
-    "Verdict",
-    "always",
-    "unchanged",
-]
-
-
-LATEST = 10**15  # steps up to which a bound may come below the trivial value
+_Made = TypeVar("_Made", bound=Callable[..., Sides] | CheckPaths)
+WHOLE = ("task", "i", "t")  # extras that are whole numbers
 
 
 @dataclass(frozen=True, eq=False)
-class RightSide:
-    """A bound at a setting and a number of steps k.
+class Claim:
+    """A statement of the paper or of another source: what it says, where it is, what is known of it, how to check it.
 
     Attributes:
-        bound, setting, k: what is evaluated, and where.
-        branches: the parts of a minimum that are bounds of their own, by the last part of their keys.
+        label: the paper's own LaTeX label, or a short name of the source.
+        part: which part or reading of the statement, None where there is one only.
+        statement: in words, with the formula.
+        source: where the statement is, in the paper or in another source.
+        status: what was found; `note` says more.
+        kind: an inequality lhs <= rhs, or an equality.
+        needs: names of the extras of an `Instance` that it needs.
+        sides: computes both sides, exactly wherever that is possible.
+        precise: the same at 50 digits; None where a violation could only be suspected.
+        draw: the problem of this number for a hunt: structured ones first, then random ones.
+        missing: why the statement says nothing about an instance, or None.
+        settle: moves an instance to where the statement applies, a step size to 1/beta for one.
+        title: what it is in a few words, for its name.
+        labels_matter: False where both sides are the same for all labels, as where starts are averaged.
 
     >>> import forgetting as fg
-    >>> side = RightSide(fg.bounds.get("thm:cl_by_sgd_main/forgetting"), Setting(radius=2.0), 17)
-    >>> side.value, side.trivial, side.telling_from
-    (10.0, 2.0, 10002)
-    """
-
-    bound: StatedBound
-    setting: Setting
-    k: int
-    branches: Mapping[str, StatedBound] = field(default_factory=dict)
-
-    @property
-    def value(self) -> float:
-        """The bound."""
-        return float(self.bound.compute(self.setting, self.k))
-
-    @property
-    def without(self) -> dict[str, float]:
-        """The bound without one of its terms, by the name of the term."""
-        return self.bound.without(self.setting, self.k)
-
-    @property
-    def branch_values(self) -> dict[str, float]:
-        """The value of each branch."""
-        return {name: float(branch.compute(self.setting, self.k)) for name, branch in self.branches.items()}
-
-    @property
-    def trivial(self) -> float | None:
-        """The trivial value, which holds without the statement (`Setting.trivial`); None where it is not known."""
-        return self.setting.trivial(self.bound.quantity)
-
-    @property
-    def telling_from(self) -> int | None:
-        """The first k at which the bound is below the trivial value at this setting, if it falls with k; else None.
-
-        A bound for one pass is taken at T = k + 1 where that is more than the T of the setting.
-        """
-        first = self.bound.range.first
-        if not isinstance(first, int) or self.trivial is None:
-            return None
-
-        def telling(k: int) -> bool:
-            one_pass = self.bound.range.last is not None and (self.setting.T or 0) < k + 1
-            at = replace(self.setting, T=k + 1) if one_pass else self.setting
-            return self.bound.compute(at, k) < float(self.trivial or 0.0) * (1 - 1e-12)
-
-        low, high = max(first, 1) - 1, max(first, 1)
-        while not telling(high):
-            low, high = high, 2 * high
-            if high > LATEST:
-                return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if telling(middle) else (middle, high)
-        return high
-
-
-add_codec(dataclass_codec(RightSide, "right-side"))
-
-
-Kind = Literal["inequality", "equality"]
-
-#: A statement holds if lhs <= rhs + TOLERANCE max(|lhs|, |rhs|) + the doubt that the computation reports; an equality
-#: if |lhs - rhs| is within the same, relative to its natural scale.
-TOLERANCE = 1e-9
-
-
-@dataclass(frozen=True)
-class Sides:
-    """Both sides of a statement on one instance.
-
-    Attributes:
-        lhs, rhs: what is compared.
-        doubt: how far rounding or simulation may have moved the difference.
-        scale: the natural size of an equality's terms; the larger side if left out.
-        how: how the values were obtained.
-        without: the right side without one of its terms, by the name of the term, for each term.
-        shift: what was added to both sides, so that they are positive; constants of the statement do not multiply it.
-        right: the bound that the right side is, where it is one.
-
-    >>> Sides(1.0, 2.0).how
-    'closed form'
-    """
-
-    lhs: Any
-    rhs: Any
-    doubt: float = 0.0
-    scale: float | None = None
-    how: str = "closed form"
-    without: Mapping[str, float] = field(default_factory=dict)
-    shift: float = 0.0
-    right: RightSide | None = None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result of checking a statement on one instance.
-
-    Attributes:
-        lhs, rhs: both sides.
-        slack: rhs - lhs.
-        ratio: lhs / rhs; 0/0 is 0, and NaN where rhs is negative.
-        residual: |lhs - rhs| relative to the scale of an equality; for an inequality, how far it is exceeded.
-        holds: up to numerical error, `TOLERANCE` plus the doubt of the computation.
-        how: how the values were obtained.
-        doubt: what was allowed for, beyond the tolerance.
-        scale: the natural size of an equality's terms, the larger side of an inequality.
-        disputed: whether an engine and the definition of what it computes differ; lhs is what the engine gives, and
-            rhs what the definition gives.
-        shift, right: as in `Sides`.
-
-    >>> import forgetting as fg
-    >>> case = fg.claims.Instance(fg.families.two_lines(0.1), fg.orderings.WithReplacement(), k=100)
-    >>> print(fg.claims.get("thm:random_convergence_rate", "loss").check(case))
-    holds: 0.001516 <= 0.001858, ratio 0.8158 (moments)
-    """
-
-    lhs: float
-    rhs: float
-    slack: float
-    ratio: float
-    residual: float
-    holds: bool
-    how: str
-    doubt: float = 0.0
-    kind: Kind = "inequality"
-    scale: float = 0.0
-    disputed: bool = False
-    shift: float = 0.0
-    right: RightSide | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def coarse(self) -> bool:
-        """Whether more than rounding was allowed for, as where a side is simulated."""
-        return self.doubt > 1e3 * TOLERANCE * self.scale
-
-    @property
-    def decided(self) -> bool:
-        """False where simulation leaves open on which side of the other a side is."""
-        return not self.coarse or not self.holds or self.kind == "equality" or self.lhs + self.doubt <= self.rhs
-
-    @property
-    def measure(self) -> str:
-        """The measure of closeness: the ratio, the slack where sides are negative, the residual of an equality."""
-        if self.kind == "equality":
-            return f"residual {self.residual:.2g}"
-        return f"slack {self.slack:.3g}" if math.isnan(self.ratio) else f"ratio {self.ratio:.4g}"
-
-    def reached(self, rhs: float | None = None) -> float | None:
-        """The share of the right side, or of another value in its place, that the left side exceeds for sure.
-
-        With its constant multiplied by less than this, the statement would be violated here. At most 0 if the
-        tolerance and the doubt leave nothing, and None if the value has no constant: if it is 0, or negative in an
-        inequality.
-
-        >>> sides = Sides(1.0, 4.0, doubt=0.2)
-        >>> round(Verdict.of(sides, "inequality").reached(), 6), round(Verdict.of(sides, "inequality").reached(2.0), 6)
-        (0.2, 0.4)
-        """
-        value = (self.rhs if rhs is None else as_number(rhs, "rhs")) - self.shift
-        if self.kind == "equality":
-            off = abs(self.lhs - self.rhs) + TOLERANCE * self.scale + self.doubt
-            return None if value == 0 else 1 - off / abs(value)
-        return None if value <= 0 else (self.lhs - TOLERANCE * abs(self.lhs) - self.doubt - self.shift) / value
-
-    def __str__(self) -> str:
-        if self.disputed:
-            return f"disputed: {self.how}"
-        sign = "=" if self.kind == "equality" else "<="
-        word = "violated" if not self.holds else "holds" if self.decided else "undecided"
-        within = f", give or take {self.doubt:.2g}" if self.coarse else ""
-        return f"{word}: {self.lhs:.4g} {sign} {self.rhs:.4g}, {self.measure} ({self.how}{within})"
-
-    @classmethod
-    def of(cls, sides: Sides, kind: Kind) -> Verdict:
-        """The verdict on both sides."""
-        as_kind(sides, Sides, "fg.claims.Sides(lhs, rhs)")
-        if as_kind(kind, str, "a kind of statement", "kind: ") not in get_args(Kind):
-            raise InvalidInputError(f"kind must be 'inequality' or 'equality', got {kind!r:.80}")
-        lhs, rhs = float(sides.lhs), float(sides.rhs)
-        size = max(abs(lhs), abs(rhs))
-        scale = size if sides.scale is None else float(sides.scale)
-        excess = abs(lhs - rhs) if kind == "equality" else max(lhs - rhs, 0.0)
-        allowed = TOLERANCE * (scale if kind == "equality" else size) + sides.doubt
-        ratio = lhs / rhs if rhs > 0 else (0.0 if lhs <= sides.doubt and rhs == 0 else math.nan)
-        return cls(
-            lhs=lhs,
-            rhs=rhs,
-            slack=rhs - lhs,
-            ratio=ratio,
-            residual=excess / scale if scale > 0 else (0.0 if excess == 0 else math.inf),
-            holds=bool(excess <= allowed),
-            how=sides.how,
-            doubt=sides.doubt,
-            kind=kind,
-            scale=scale,
-            shift=sides.shift,
-            right=sides.right,
-        )
-
-
-Check: TypeAlias = Callable[[Instance], Sides]
-
-
-class CheckPaths(NamedTuple):
-    """The computation of both sides of a statement: in float64, and at 50 digits where that is possible."""
-
-    sides: Check
-    precise: Check | None = None
-
-
-Draw: TypeAlias = Callable[[np.random.Generator, int], Instance]
-Missing: TypeAlias = Callable[[Instance], str | None]
-Settle: TypeAlias = Callable[[Instance], Instance]
-
-
-def always(instance: Instance) -> None:
-    """None: the statement applies to every instance."""
-
-
-def unchanged(instance: Instance) -> Instance:
-    """The statement applies to every instance as it is."""
-    return instance
-
-
-@dataclass(frozen=True, eq=False)
-class StatedClaim:
-    """A claim as it is stated, with the check of both sides; `forgetting.theory.statement.Claim` describes the fields.
-
-    >>> demo = StatedClaim("demo", None, "0 <= k", lambda case: Sides(0.0, case.k),
-    ...                    lambda rng, k: Instance(None, None, k))
-    >>> demo.check(Instance(None, None, 3)).slack
-    3.0
+    >>> claim = fg.claims.get("cor:polynomial_Q_spectrum")
+    >>> claim.name, claim.part, claim.status
+    ('Lemma C.11', None, 'holds as stated')
     """
 
     label: str
@@ -369,6 +141,74 @@ class StatedClaim:
         except NotSupportedError:
             return None
 
+    @property
+    def record(self) -> Record | None:
+        """The largest ratio lhs/rhs ever found, with the instance that attains it; None where `why_no_record` says why.
+
+        >>> import forgetting as fg
+        >>> record = fg.claims.get("thm:cl_by_sgd_main", "forgetting").record
+        >>> 0.008 < record.ratio < 0.01, record.verify().holds, fg.claims.get("eq:loss").record
+        (True, True, None)
+        """
+        return record_of(self)
+
+    @property
+    def why_no_record(self) -> str | None:
+        """Why there is no record, or None where there is one."""
+        return why_no_record(self)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """Evidence about the constant of a bound that no instance comes close to; None for other statements.
+
+        >>> import forgetting as fg
+        >>> print(fg.claims.get("thm:cl_by_sgd_main", "loss").evidence.sentences[1])
+        At k = 2 the supremum over all pairs of tasks is 0.08808 S (closed form), 0.0524 of the right side
+        """
+        return evidence_of(self)
+
+    def hunt(
+        self,
+        seed: Seed = 0,
+        budget: int = 2000,
+        seconds: float | None = None,
+        *,
+        T: int | range | None = None,
+        d: int | range | None = None,
+        k: int | range | None = None,
+        known: bool = True,
+        progress: Progress = False,
+    ) -> Hunt:
+        """Look for the instance with the least slack: structured families, random ones, known ones, then local search.
+
+        Args:
+            seed: decides everything, unless `seconds` cuts the hunt short; as for `fg.run`.
+            budget: the number of evaluations.
+            seconds: cuts the hunt short, and the result says so.
+            T, d, k: the number of tasks, the dimension and the number of steps that the hunt is confined to; a number
+                or a range each, anything if left out. Regression tasks are cut and cloned to have them, and other
+                problems are drawn until they do. An error says why if the statement was checked on no such problem.
+            known: whether the record of the claim, the worst pairs in closed form, and the tasks that the package
+                keeps are tried as well. Without them a hunt says what its own problems would have noticed.
+            progress: as for `fg.run`.
+
+        >>> import forgetting as fg
+        >>> found = fg.claims.get("lem:regret_bound").hunt(budget=30)
+        >>> found.tried, found.outcome, found.verdict.ratio <= 1 + 1e-9
+        (30, 'holds', True)
+        >>> found = fg.claims.get("thm:cl_by_sgd_main", "loss").hunt(budget=30, T=3, d=range(2, 5), k=2)
+        >>> found.fixed, found.instance.problem.num_tasks, found.instance.k
+        ('T = 3, d = 2 to 4, k = 2', 3, 2)
+        """
+        sizes = as_sizes(T, d, k)
+        with shown(progress):
+            return search(self, seed, budget, seconds, sizes, known=as_flag(known, "known"))
+
+    def __str__(self) -> str:
+        record = self.record
+        reached = "" if record is None else f"; the largest ratio found is {record.ratio:.4g}"
+        return f"{self.heading}: {self.statement} ({self.status}{reached})"
+
 
 def _disputed(error: DisagreementError) -> Verdict:
     """The verdict if an engine and the definition disagree: the statement does not hold."""
@@ -384,7 +224,7 @@ def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
         return f"{name} is not made of numbers"
     if not np.isfinite(array).all():
         return f"{name} has values that are not finite"
-    if name in ("task", "i", "t"):
+    if name in WHOLE:
         if array.ndim or not float(array).is_integer():
             return f"{name} is a whole number, got {value!r}"
         if name != "task":
@@ -405,4 +245,97 @@ def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
     return None
 
 
-add_codec(dataclass_codec(Verdict, "verdict"))
+def register_claim(claim: Claim, *, replace: bool = False) -> Claim:
+    """Add a claim; `fg.claims.all`, certificates, the hunt and the tests pick it up.
+
+    With `replace=True` it takes the place of an earlier claim of the same label and part.
+
+    >>> import forgetting as fg
+    >>> from dataclasses import replace
+    >>> mine = fg.claims.register(replace(fg.claims.get("lem:regret_bound"), label="demo"))
+    >>> fg.claims.get("demo") is mine
+    True
+    >>> fg.claims.unregister("demo")
+    """
+    add_statement(Statement(claim=as_kind(claim, Claim, "a Claim")), replace)
+    return claim
+
+
+def declare_claim(
+    *,
+    label: str,
+    statement: str,
+    draw: Draw,
+    part: str | None = None,
+    source: str | None = None,
+    status: Status = "holds as stated",
+    note: str = "",
+    kind: Kind = "inequality",
+    needs: tuple[str, ...] = (),
+    missing: Missing = always,
+    precise: Check | None = None,
+    settle: Settle = unchanged,
+    title: str = "",
+    replace: bool = False,
+    labels_matter: bool = True,
+) -> Callable[[_Made], _Made]:
+    """Register the decorated computation of both sides as a claim; `source` is where the paper has the label.
+
+    With `replace=True` it takes the place of an earlier claim of the same label and part. Arguments of the function
+    after the instance are extras of the instance, by their names, which the claim then needs.
+
+    >>> import forgetting as fg
+    >>> @fg.claims.declare(label="demo", statement="0 <= k", draw=lambda rng, k: fg.claims.Instance(None, None, k))
+    ... def _(instance):
+    ...     return fg.claims.Sides(0.0, instance.k)
+    >>> fg.claims.get("demo").check(fg.claims.Instance(None, None, 3)).slack
+    3.0
+    >>> @fg.claims.declare(label="demo", part="named", statement="gamma <= k",
+    ...                    draw=lambda rng, k: fg.claims.Instance(None, None, k, extras={"gamma": k / 2}))
+    ... def _(instance, gamma):
+    ...     return fg.claims.Sides(gamma, instance.k)
+    >>> fg.claims.get("demo", "named").needs
+    ('gamma',)
+    >>> fg.claims.unregister("demo", "named")
+    >>> fg.claims.unregister("demo")
+    """
+
+    place = source or (cite(label) if label in PRINTED else PAPER)
+    known = title or (PRINTED[label].title if label in PRINTED else "")
+
+    def add(made: _Made) -> _Made:
+        sides, exact = made if isinstance(made, CheckPaths) else (made, precise)
+        named = _arguments(sides)[1:]
+        given = sides if not named else lambda instance: sides(instance, *(_whole(instance, name) for name in named))
+        claim = Claim(
+            label, part, statement, given, draw, place, status, note, kind, (*needs, *named), missing, exact, settle,
+            title=known, labels_matter=labels_matter,
+        )  # fmt: skip
+        register_claim(claim, replace=replace)
+        return made
+
+    return add
+
+
+def _arguments(function: Any) -> tuple[str, ...]:
+    """The names of the arguments that a function must be given; none if these are not known."""
+    try:
+        known = signature(function).parameters.values()
+    except (TypeError, ValueError):  # no function, which the claim says, or one that is written in C
+        return ()
+    return tuple(one.name for one in known if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD)
+
+
+def _whole(instance: Instance, name: str) -> Any:
+    """The extra of this name; a task or a position as a whole number."""
+    value = instance.extra(name)
+    return int(value) if name in WHOLE else value
+
+
+def _named_claim(name: Any) -> Claim:
+    label, part = name if isinstance(name, tuple) and len(name) == 2 else (name, None)
+    return get_claim(label, part)
+
+
+add_codec(Codec("claim", Claim, lambda claim: (claim.label, claim.part), _named_claim))
+copyreg.pickle(Claim, lambda claim: (get_claim, (claim.label, claim.part)))

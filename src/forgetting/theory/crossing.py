@@ -11,13 +11,11 @@ from typing import Any, Literal
 
 from forgetting.core.arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
-from forgetting.theory.bound import ORIGINS, QUANTITIES
+from forgetting.theory.bound import Bound
 from forgetting.theory.evaluation import is_vacuous
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering
-from forgetting.theory.statement import Bound
-
-__all__ = ["Crossovers", "Stretch", "crossovers"]
+from forgetting.theory.terms import ORIGINS, QUANTITIES
 
 
 @dataclass(frozen=True)

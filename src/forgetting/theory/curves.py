@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from forgetting.figures.items import Role, Series, through
+from forgetting.theory.bound import Bound
 from forgetting.theory.registry import all_bounds
-from forgetting.theory.statement import Bound
 
 if TYPE_CHECKING:
     from forgetting.theory.evaluation import Row

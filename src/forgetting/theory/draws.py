@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.expectations import MANY_STEPS, SMALL
 from forgetting.theory.instance import Instance
+from forgetting.theory.verdict import Draw
 
 Rng = np.random.Generator
-Draw = Callable[[Rng, int], Instance]
 MOST_STEPS = 400
 MOST_CLONES = 10_000
 TRIES = 1000  # draws before a setting that no draw meets is given up
@@ -232,7 +231,12 @@ def many_clones(rng: Rng, *, ambient: bool) -> RegressionTasks:
     return realizable(rows, w_star, np.maximum(1, np.rint(shares * total).astype(int)))
 
 
-def _start(rng: Rng, dim: int) -> Array | None:
+def some_start(rng: Rng, dim: int) -> Array | None:
+    """A random w_0, or None for 0.
+
+    >>> some_start(np.random.default_rng(0), 2) is None
+    True
+    """
     return rng.standard_normal(dim) * 10.0 ** rng.uniform(-2, 1) if rng.random() < 0.3 else None
 
 
@@ -260,7 +264,7 @@ def projected(ordering: str = "uniform", first: int = 1, most: int = MOST_STEPS)
             chosen = NormWeighted()
         elif ordering == "any":
             chosen = WithReplacement(rng.dirichlet(np.full(tasks.num_tasks, 0.5)) + 1e-12)
-        return Instance(tasks, chosen, k, w0=_start(rng, tasks.dim))
+        return Instance(tasks, chosen, k, w0=some_start(rng, tasks.dim))
 
     return draw
 
@@ -300,7 +304,7 @@ def permuted(
         k = int(rng.integers(first, tasks.num_tasks - last + 1))
         scheme = None if projections else _sgd(rng, tasks)
         runs = FEW_RUNS if many else None
-        return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=_start(rng, tasks.dim), runs=runs)
+        return Instance(tasks, WithoutReplacement(), k, scheme=scheme, w0=some_start(rng, tasks.dim), runs=runs)
 
     return draw
 
@@ -336,7 +340,7 @@ def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
             chosen = Explicit(rng.integers(tasks.num_tasks, size=k) if rng.random() < 0.7 else np.zeros(k, dtype=int))
         elif ordering == "any" and rng.random() < 0.5:
             chosen = WithReplacement(rng.dirichlet(np.full(tasks.num_tasks, 0.5)) + 1e-12)
-        return Instance(tasks, chosen, k, scheme=_sgd(rng, tasks), w0=_start(rng, tasks.dim))
+        return Instance(tasks, chosen, k, scheme=_sgd(rng, tasks), w0=some_start(rng, tasks.dim))
 
     return draw
 

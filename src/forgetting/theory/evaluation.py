@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting.core.arrays import IntArray, any_array, as_count, as_kind, as_word
-from forgetting.core.plugins import blamed
 from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
@@ -22,7 +21,7 @@ from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-from forgetting.theory.bound import ORIGINS, QUANTITIES
+from forgetting.theory.bound import Bound
 from forgetting.theory.curves import bound_curves, tightest_curve
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import (
@@ -34,9 +33,7 @@ from forgetting.theory.setting import (
     describe_ordering,
     describe_scheme,
 )
-from forgetting.theory.statement import Bound
-
-__all__ = ["Evaluation", "Row", "evaluate", "rows_to_latex"]
+from forgetting.theory.terms import ORIGINS, QUANTITIES
 
 MOST_BARS = 20  # bounds in a figure
 _SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O", "floor": r"\ge "}
@@ -351,6 +348,8 @@ def _row(
         reason = over or _mismatch(bound, setting, orderings, schemes, limit) or bound.why_not(setting, k)
         value = math.nan if reason is not None else bound.value(setting, k)
     except Exception as error:
+        from forgetting.core.plugins import blamed  # reads what is installed, which takes a while to import
+
         reason, value = blamed(error), math.nan
         if reason is None:
             raise

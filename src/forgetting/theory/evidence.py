@@ -10,15 +10,15 @@ import numpy as np
 
 from forgetting.errors import ForgettingError
 from forgetting.tasks.worst_tasks import KnownWorst, known_worst, two_lines_forgetting, two_lines_loss
-from forgetting.theory.claim import RightSide
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record, record_of
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
+from forgetting.theory.verdict import RightSide
 
 if TYPE_CHECKING:
-    from forgetting.theory.bound import StatedBound
-    from forgetting.theory.statement import Bound, Claim
+    from forgetting.theory.bound import Bound
+    from forgetting.theory.claim import Claim
 
 __all__ = ["Evidence", "Share", "evidence_of"]
 
@@ -151,7 +151,7 @@ def evidence_of(claim: Claim) -> Evidence | None:
     )
 
 
-def _others(bound: StatedBound, setting: Setting, instance: Instance) -> list[Bound]:
+def _others(bound: Bound, setting: Setting, instance: Instance) -> list[Bound]:
     """The other upper bounds on the same quantity that cover the ordering, the scheme and the kind of problem."""
     if instance.ordering is None or instance.problem is None:
         return []
@@ -169,27 +169,27 @@ def _others(bound: StatedBound, setting: Setting, instance: Instance) -> list[Bo
     ]
 
 
-def _universal(bound: StatedBound, right: RightSide) -> Setting | None:
+def _universal(bound: Bound, right: RightSide) -> Setting | None:
     """A setting that says nothing of T, d and ranks, if that is enough for the bound; None if it is not."""
     at = right.setting
     setting = Setting(eta=at.eta, beta=at.beta, problem=at.problem)
     return setting if bound.not_known(_with_steps(bound, setting, right.k)) is None else None
 
 
-def _with_steps(bound: StatedBound, setting: Setting, k: int) -> Setting:
+def _with_steps(bound: Bound, setting: Setting, k: int) -> Setting:
     """The setting; for a bound on one pass, with T = k + 1."""
     one_pass = bound.range.last is not None
     return Setting(T=k + 1, eta=setting.eta, beta=setting.beta, problem=setting.problem) if one_pass else setting
 
 
-def _value(bound: StatedBound, setting: Setting, k: int) -> float | None:
+def _value(bound: Bound, setting: Setting, k: int) -> float | None:
     try:
         return bound.value(setting, k)
     except ForgettingError:
         return None
 
 
-def _proved(bound: StatedBound, setting: Setting, others: list[Bound]) -> Share | None:
+def _proved(bound: Bound, setting: Setting, others: list[Bound]) -> Share | None:
     """The largest share of the bound, over k, that the smallest of the others allows."""
     worst: Share | None = None
     for k in np.unique(np.geomspace(1, 10**LAST, POINTS).astype(np.int64)).tolist():
@@ -212,7 +212,7 @@ def _smallest(right: RightSide, others: list[Bound]) -> Share | None:
     return Share(values[best] / right.value, right.k, best)
 
 
-def _known(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> Share | None:
+def _known(bound: Bound, entries: tuple[KnownWorst, ...]) -> Share | None:
     shares = [
         Share(entry.value / right, entry.k, f"T = {entry.T}, {entry.evidence}: {entry.name}")
         for entry in entries
@@ -221,7 +221,7 @@ def _known(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> Share | None:
     return max(shares, key=lambda share: share.share, default=None)
 
 
-def _certified(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> tuple[Share, ...]:
+def _certified(bound: Bound, entries: tuple[KnownWorst, ...]) -> tuple[Share, ...]:
     shares: dict[int, Share] = {}
     for entry in entries:
         right = _value(bound, Setting(), entry.k)

@@ -7,9 +7,10 @@ loss of one more task, which is never drawn.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,8 +38,8 @@ WORK = 2**25  # compiled steps in all
 CONFIDENCE = 0.999  # of each interval; a verdict allows for its whole width
 
 
-class Sampled(NamedTuple):
-    """Means over random orders of k tasks, and one more, each with the width of its interval.
+class Orders(NamedTuple):
+    """Means over the orders of k tasks, each with the width of its interval: 0 for a mean over all orders.
 
     Attributes:
         loss: the mean loss of all tasks.
@@ -68,7 +69,7 @@ def runs_for(steps: int, most: int) -> int:
     return runs // BATCH * BATCH if runs >= BATCH else 256
 
 
-def simulate(instance: Instance, k: int) -> Sampled:
+def simulate(instance: Instance, k: int) -> Orders:
     """Run random orders of k tasks, and one more where there is one, with the seed and the runs of the instance."""
     problem, ordering, w0, names = instance.posed, instance.ordering, instance.w0, ("loss", "seen_loss", "next_loss")
     assert ordering is not None
@@ -82,7 +83,7 @@ def simulate(instance: Instance, k: int) -> Sampled:
         low, high = result.interval(name)
         return (0.0, 0.0) if np.isnan(result.values[name]) else (float(result.values[name]), float(high - low))
 
-    return Sampled(mean("loss"), mean("seen_loss"), mean("next_loss"), f"{runs} simulated runs")
+    return Orders(mean("loss"), mean("seen_loss"), mean("next_loss"), f"{runs} simulated runs")
 
 
 def width(values: Array, bounds: tuple[float, float] | None) -> float:
@@ -155,39 +156,66 @@ def start_noise(instance: Instance) -> float:
     return float(linear.radius**2 * (16 * EPS * linear.geometry.condition * size) ** 2)
 
 
-class Expected(Protocol):
-    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits."""
+class Expected(ABC):
+    """The expectations that statements are made of: `Numbers` in float64, `Precise` at 50 digits.
 
-    instance: Instance
-    doubt: float
+    Attributes:
+        instance: the case that they are of.
+        doubt: how far rounding or simulation may have moved all values that were asked for.
+        how: the methods that gave the values.
+    """
 
-    @property
-    def how(self) -> str:
-        """The methods that gave the values."""
+    how: str
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance, self.doubt = instance, 0.0
+
+    @abstractmethod
+    def value(self, name: str, k: int) -> Any:
+        """The quantity of `fg.expect` with this name after k steps."""
 
     def loss(self, k: int) -> float:
         """E L(w_k)."""
+        return float(self.value("loss", k))
 
     def forgetting(self, k: int) -> float:
         """E F(k)."""
+        return float(self.value("forgetting", k))
+
+    def error(self, k: int) -> float:
+        """E |w_k - w*|^2."""
+        return float(self.value("error", k))
 
     def task_losses(self, k: int) -> Array:
         """E L_m(w_k) for every task."""
+        return np.asarray(self.value("task_losses", k), dtype=np.float64)
+
+    def averaged_loss(self, k: int) -> float:
+        """E L of the mean of w_0, ..., w_(k-1)."""
+        return float(self.value("averaged_loss", k))
+
+    def averaged_task_losses(self, k: int) -> Array:
+        """E L_m of the mean of w_0, ..., w_(k-1) for every task."""
+        return np.asarray(self.value("averaged_task_losses", k), dtype=np.float64)
 
     def regret_sum(self, k: int) -> float:
-        """E sum_(t<k) f(w_t; i_t)."""
+        """E sum_(t<k) f(w_t; i_t), k terms."""
+        return float(k * self.value("regret", k)) if k else 0.0
 
     def next_loss(self, k: int) -> float:
-        """E f(w_k; i_k)."""
+        """E f(w_k; i_k), the loss of the task that is learned next."""
+        return float(self.value("next_loss", k))
 
     def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t)."""
+        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen; 0 before the first step."""
+        return float(self.value("seen_loss", k)) if k else 0.0
 
 
-class Numbers:
+Engine: TypeAlias = Callable[[Instance], Expected]
+
+
+class Numbers(Expected):
     """Expectations on one instance, in float64; `doubt` bounds what rounding (or simulation) may have done to them.
-
-    `Precise` in `forgetting.theory.precise` has the same methods at any precision.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithoutReplacement(), k=1)
@@ -197,7 +225,7 @@ class Numbers:
     """
 
     def __init__(self, instance: Instance) -> None:
-        self.instance = instance
+        super().__init__(instance)
         self.doubt = start_noise(instance)
         self.methods: set[str] = set()
 
@@ -224,35 +252,14 @@ class Numbers:
         return value
 
     @property
-    def how(self) -> str:
-        """The methods that gave the values."""
+    def how(self) -> str:  # type: ignore[override]
         return ", ".join(sorted(self.methods)) or "closed form"
 
-    def loss(self, k: int) -> float:
-        """E L(w_k)."""
-        return float(self.value("loss", k))
-
-    def forgetting(self, k: int) -> float:
-        """E F(k)."""
-        return float(self.value("forgetting", k))
-
-    def task_losses(self, k: int) -> Array:
-        """E L_m(w_k) for every task."""
-        return np.asarray(self.value("task_losses", k))
-
-    def regret_sum(self, k: int) -> float:
-        """E sum_(t<k) f(w_t; i_t), k terms."""
-        return k * float(self.value("regret", k)) if k else 0.0
-
     def next_loss(self, k: int) -> float:
-        """E f(w_k; i_k), the loss of the task that is learned next."""
-        return float(self.value("next_loss", k)) if self._is_exact("next_loss", k) else self._mean("following", k)
+        return super().next_loss(k) if self._is_exact("next_loss", k) else self._mean("following", k)
 
     def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t), the loss on what was seen; 0 before the first step."""
-        if k == 0:
-            return 0.0
-        return float(self.value("seen_loss", k)) if self._is_exact("seen_loss", k) else self._mean("seen", k)
+        return super().in_sample(k) if not k or self._is_exact("seen_loss", k) else self._mean("seen", k)
 
     def _is_exact(self, name: str, k: int) -> bool:
         """Whether a quantity after k steps can be averaged over all orders exactly, in a few seconds."""
@@ -331,7 +338,6 @@ class Visit(NamedTuple):
 
     order: tuple[int, ...]
     w: Array
-    previous: Array
     probability: float
 
 
@@ -352,10 +358,10 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
         fixed = ordering.first(view_of(problem), k)
     share = probabilities(instance) if isinstance(law, Independent) else np.full(T, 1 / T)
 
-    def grow(order: tuple[int, ...], w: Array, previous: Array, chance: float) -> Iterator[Visit]:
+    def grow(order: tuple[int, ...], w: Array, chance: float) -> Iterator[Visit]:
         depth = len(order)
         if depth == k:
-            yield Visit(order, w, previous, chance)
+            yield Visit(order, w, chance)
             return
         for task in range(T) if fixed is None else [int(fixed[depth])]:
             if fixed is None and isinstance(law, Permutation):
@@ -365,24 +371,9 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
             else:
                 factor = 1.0 if fixed is not None else float(share[task])
             if factor > 0:
-                yield from grow((*order, task), problem.project(task, w), w, chance * factor)
+                yield from grow((*order, task), problem.project(task, w), chance * factor)
 
-    yield from grow((), instance.start, instance.start, 1.0)
-
-
-class Orders(NamedTuple):
-    """Means over the orders of a problem learned by projection: over all of them, or simulated where these are many.
-
-    Attributes:
-        loss, seen, following: the mean loss of all tasks, of the tasks that were learned, and of the tasks that can be
-            next, each with the width of its interval.
-        how: in words.
-    """
-
-    loss: tuple[float, float]
-    seen: tuple[float, float]
-    following: tuple[float, float]
-    how: str
+    yield from grow((), instance.start, 1.0)
 
 
 def over_orders(instance: Instance) -> Orders:
@@ -397,8 +388,7 @@ def over_orders(instance: Instance) -> Orders:
     if orders_needed(instance, k) > MOST_STATES and problem.linear is not None:
         return _by_engines(instance)
     if orders_needed(instance, k) > MOST_STATES:
-        runs = remembered(instance, ("simulated", k), lambda: simulate(instance, k))
-        return Orders(*runs)
+        return remembered(instance, ("simulated", k), lambda: simulate(instance, k))
     loss = seen = following = 0.0
     count = 0
     for end in walk(instance, k):
@@ -456,8 +446,8 @@ def with_probe(instance: Instance, point: Array) -> Instance:
     return replace(instance, problem=problem, ordering=ordering)
 
 
-def squared_distance(instance: Instance, point: Array) -> tuple[float, float, str]:
-    """E |w_k - point|^2 by the engines, how far it may be off, and how it was obtained.
+def squared_distance(instance: Instance, point: Array, engine: Engine = Numbers) -> tuple[float, float, str]:
+    """E |w_k - point|^2 by an engine, how far it may be off, and how it was obtained.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
@@ -465,6 +455,6 @@ def squared_distance(instance: Instance, point: Array) -> tuple[float, float, st
     >>> round(value, 12), doubt < 1e-12, how
     (0.5, True, 'moments')
     """
-    numbers = Numbers(with_probe(instance, point))
-    value = 2 * float(numbers.value("task_losses", instance.k)[-1])
+    numbers = engine(with_probe(instance, point))
+    value = 2 * float(numbers.task_losses(instance.k)[-1])
     return value, 2 * numbers.doubt, numbers.how

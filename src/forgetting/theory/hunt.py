@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from time import monotonic
@@ -25,15 +25,13 @@ from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedEr
 from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
-from forgetting.theory.candidates import by_hand, complexity, known_starts, mutate, shrunk
-from forgetting.theory.claim import StatedClaim, Verdict
+from forgetting.theory.candidates import ANY, by_hand, complexity, known_starts, mutate, shrunk
 from forgetting.theory.instance import Instance
 from forgetting.theory.sizes import Sizes
+from forgetting.theory.verdict import Verdict
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Claim
-
-__all__ = ["BranchReach", "Hunt", "HuntReach", "search", "simplest_by_hand"]
+    from forgetting.theory.claim import Claim
 
 
 @dataclass
@@ -101,7 +99,6 @@ add_codec(dataclass_codec(BranchReach, "branch-reach"))
 add_codec(dataclass_codec(HuntReach, "reach"))
 
 
-ANY = Sizes()
 Outcome = Literal["holds", "refuted", "suspected", "not applicable"]
 _Scored: TypeAlias = tuple[float, Verdict, Instance]
 FRESH = 2 / 3  # of the budget
@@ -139,7 +136,7 @@ class Hunt(Result):
 
     kind = "hunt"
 
-    claim: StatedClaim
+    claim: Claim
     verdict: Verdict | None
     instance: Instance | None
     tried: int
@@ -302,9 +299,22 @@ def search(
             report("neighbours of the worst", tried, budget)
     if sizes and not reach.problems:
         raise InvalidInputError(f"{claim.key} was checked on no problem with {sizes}: {refused}")
-    cut_short = tried < budget and monotonic() > deadline
-    hunt = _judged(claim, seed, tried, best, violations, reach, cut_short=cut_short)
-    return replace(hunt, scores=tuple(scores), fixed=str(sizes))
+    outcome, worst, noise = _judged(claim, best, violations)
+    verdict, instance = worst or (None, None)
+    return Hunt(
+        claim,
+        verdict,
+        instance,
+        tried,
+        reach.problems,
+        outcome,
+        seed,
+        noise,
+        cut_short=tried < budget and monotonic() > deadline,
+        reach=reach,
+        scores=tuple(scores),
+        fixed=str(sizes),
+    )
 
 
 def _drawn(claim: Claim, seed: int, index: int, sizes: Sizes) -> Instance:
@@ -329,30 +339,22 @@ def _movable(instance: Instance) -> bool:
 
 
 def _judged(
-    claim: Claim,
-    seed: int,
-    tried: int,
-    best: _Scored | None,
-    violations: list[_Scored],
-    reach: HuntReach,
-    *,
-    cut_short: bool,
-) -> Hunt:
-    noise, checked = 0, reach.problems
+    claim: Claim, best: _Scored | None, violations: list[_Scored]
+) -> tuple[Outcome, tuple[Verdict, Instance] | None, int]:
+    """The outcome, by which verdict and instance, and how many violations 50 digits did not confirm."""
+    noise = 0
     suspected: tuple[Verdict, Instance] | None = None
     for _, verdict, instance in violations:
         again = None if verdict.disputed else claim.confirm(instance)
         if again is None:
             suspected = suspected or (verdict, instance)
         elif not again.holds:
-            return Hunt(claim, again, instance, tried, checked, "refuted", seed, noise, cut_short, reach)
+            return "refuted", (again, instance), noise
         else:
             noise += 1
     if suspected is not None:
-        return Hunt(claim, *suspected, tried, checked, "suspected", seed, noise, cut_short, reach)
-    if best is None:
-        return Hunt(claim, None, None, tried, checked, "not applicable", seed, noise, cut_short, reach)
-    return Hunt(claim, best[1], best[2], tried, checked, "holds", seed, noise, cut_short, reach)
+        return "suspected", suspected, noise
+    return ("not applicable", None, noise) if best is None else ("holds", best[1:], noise)
 
 
 def simplest_by_hand(claim: Claim) -> Instance | None:
@@ -366,7 +368,7 @@ def simplest_by_hand(claim: Claim) -> Instance | None:
     return min(refuting, key=complexity, default=None)
 
 
-def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[Instance]:
+def _by_hand(claim: Claim, refutes: Callable[[Instance], bool]) -> list[Instance]:
     refuting = []
     for instance in by_hand():
         try:
@@ -378,7 +380,7 @@ def _by_hand(claim: StatedClaim, refutes: Callable[[Instance], bool]) -> list[In
     return refuting
 
 
-def _simplest(claim: StatedClaim, worst: Instance) -> Instance:
+def _simplest(claim: Claim, worst: Instance) -> Instance:
     """The simplest instance that refutes the claim: the worst one, a simpler form of it, or one made by hand."""
     clear = min(CLEARLY + (claim.kind == "inequality"), score(claim.check(worst)))
 

@@ -23,8 +23,6 @@ from forgetting.tasks import ClassificationTasks, ConvexSets, Problem, Regressio
 from forgetting.tasks.capabilities import problem_from
 from forgetting.tasks.problem import as_problem
 
-__all__ = ["Instance"]
-
 FORMAT = "forgetting/instance/1"
 
 

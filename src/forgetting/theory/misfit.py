@@ -10,8 +10,6 @@ from forgetting.core.arrays import EPS, Array, as_kind, as_number, real_array
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.geometry import Geometry
 
-__all__ = ["Misfit", "minimiser"]
-
 MOST_DIMENSIONS = 2000  # up to which least-squares solutions and eigenvalues take a second
 
 

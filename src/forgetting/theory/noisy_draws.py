@@ -13,7 +13,7 @@ from forgetting.orderings import Cyclic, NormWeighted, Ordering, Reshuffled, Wit
 from forgetting.schemes import SGD, Ridge, Scheme
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.definition import equations
-from forgetting.theory.draws import Rng, collection
+from forgetting.theory.draws import Rng, collection, some_start
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 
@@ -90,10 +90,6 @@ def _steps(rng: Rng, tasks: RegressionTasks) -> int:
     return 1 if rng.random() < 0.25 or most < 2 else int(np.exp(rng.uniform(0, np.log(most + 0.999))))
 
 
-def _start(rng: Rng, dim: int) -> Array | None:
-    return rng.standard_normal(dim) * 10.0 ** rng.uniform(-2, 1) if rng.random() < 0.3 else None
-
-
 def _weights(rng: Rng, tasks: RegressionTasks) -> Ordering:
     kind = int(rng.integers(3))
     if kind == 2 and tasks.norms.any():
@@ -109,7 +105,7 @@ def noisy_projected(rng: Rng, index: int) -> Instance:
     """
     tasks = noisy_collection(rng, index)
     ordering = WithReplacement() if index < 12 else _weights(rng, tasks)
-    return Instance(tasks, ordering, _steps(rng, tasks), w0=_start(rng, tasks.dim))
+    return Instance(tasks, ordering, _steps(rng, tasks), w0=some_start(rng, tasks.dim))
 
 
 def noisy_rows(rng: Rng, index: int) -> Instance:
@@ -137,4 +133,4 @@ def any_order(rng: Rng, index: int) -> Instance:
     k = min(_steps(rng, tasks), tasks.num_tasks if limit is None and few else (limit or MOST_STEPS))
     schemes: list[Scheme | None] = [None, SGD(float(rng.uniform(0.05, 1.95)) / max(tasks.radius, 1e-300) ** 2, "loss")]
     schemes.append(Ridge(10.0 ** rng.uniform(-2, 2) * max(tasks.radius, 1e-300) ** 2))
-    return Instance(tasks, ordering, k, scheme=schemes[int(rng.integers(3))], w0=_start(rng, tasks.dim))
+    return Instance(tasks, ordering, k, scheme=schemes[int(rng.integers(3))], w0=some_start(rng, tasks.dim))

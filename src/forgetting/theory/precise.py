@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Context, Decimal, localcontext
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes.linear import precise_gain
+from forgetting.theory.expectations import Expected
 from forgetting.theory.instance import Instance
 
 DIGITS = 50
@@ -43,12 +44,11 @@ def at_full_precision(compute: _F) -> _F:
     return inner  # type: ignore[return-value]
 
 
-class Precise:
+class Precise(Expected):
     """`Numbers` at 50 digits, for linear schemes on regression tasks of small dimension.
 
     The problem is the one with the matrices and the w* of the instance, taken as exact; its labels are X_m w*. Where no
-    w solves all tasks, the labels are those of the instance. With `averaged`, iterates are summed on the way, for
-    `averaged_task_losses`.
+    w solves all tasks, the labels are those of the instance.
 
     >>> import forgetting as fg
     >>> case = Instance(fg.families.orthogonal(2), fg.orderings.WithReplacement(), k=1)
@@ -57,13 +57,13 @@ class Precise:
     """
 
     @at_full_precision
-    def __init__(self, instance: Instance, *, averaged: bool = False) -> None:
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
         problem, ordering = instance.problem, instance.ordering
         tasks = None if problem is None else problem.linear
         if problem is None or tasks is None or ordering is None:
             raise NotSupportedError("50 digits are available for regression tasks only")
-        self.instance, self.ordering = instance, ordering
-        self.doubt = 0.0
+        self.ordering = ordering
         self.how = f"{DIGITS} digits"
         scheme = resolve(problem, instance.scheme, instance.w0)[0].linear_on(problem)
         if scheme is None or tasks.geometry.data is None or precise_gain(scheme, Decimal(1)) is None:
@@ -73,46 +73,17 @@ class Precise:
         realizable = tasks.realizability.holds
         self.solves = scheme.solves_task and realizable
         solution = tasks.nearest_solution(instance.start) if realizable else None
-        self.deep = DecimalMoments(tasks.geometry, scheme, instance.start, solution, averaged=averaged)
-
-    def loss(self, k: int) -> float:
-        """E L(w_k)."""
-        return float(self._value("loss", k))
-
-    def task_losses(self, k: int) -> Array:
-        """E L_m(w_k) for every task."""
-        return np.array([float(value) for value in self._value("task_losses", k)])
-
-    def averaged_task_losses(self, k: int) -> Array:
-        """E L_m of the mean of w_0, ..., w_(k-1) for every task."""
-        return np.array([float(value) for value in self._value("averaged_task_losses", k)])
-
-    def averaged_loss(self, k: int) -> float:
-        """E L of the mean of w_0, ..., w_(k-1)."""
-        return float(self._value("averaged_loss", k))
-
-    def error(self, k: int) -> float:
-        """E |w_k - w*|^2."""
-        return float(self._value("error", k))
+        self._moments_of = partial(DecimalMoments, tasks.geometry, scheme, instance.start, solution)
+        self.deep = self._moments_of(averaged=False)
 
     def forgetting(self, k: int) -> float:
         """E F(k), which is the loss of the tasks seen for schemes that solve each task."""
-        return float(self._value("seen_loss" if self.solves and k > 1 else "forgetting", k))
-
-    def in_sample(self, k: int) -> float:
-        """E (1/k) sum_(t<k) f(w_k; i_t)."""
-        return float(self._value("seen_loss", k))
-
-    def next_loss(self, k: int) -> float:
-        """E f(w_k; i_k)."""
-        return float(self._value("next_loss", k))
-
-    def regret_sum(self, k: int) -> float:
-        """E sum_(t<k) f(w_t; i_t)."""
-        return float(k * self._value("regret", k)) if k else 0.0
+        return float(self.value("seen_loss" if self.solves and k > 1 else "forgetting", k))
 
     @at_full_precision
-    def _value(self, name: str, k: int) -> Any:
+    def value(self, name: str, k: int) -> Any:
+        if name.startswith("averaged"):  # iterates are summed on the way
+            self.deep = self._moments_of(averaged=True)
         (moment,) = self._moments(k)
         return self.deep.value(quantities.get(name), moment)
 

@@ -25,13 +25,14 @@ import numpy as np
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.theory.checking import all_of, covers
-from forgetting.theory.claim import Check, RightSide, Sides, Verdict
 from forgetting.theory.instance import Instance
 from forgetting.theory.registry import Statement, all_bounds, all_claims, all_statements, get_bound
 from forgetting.theory.setting import describe_scheme
+from forgetting.theory.verdict import Check, RightSide, Sides, Verdict
 
 if TYPE_CHECKING:
-    from forgetting.theory.statement import Bound, Claim
+    from forgetting.theory.bound import Bound
+    from forgetting.theory.claim import Claim
 
 __all__ = [
     "FOLDER",
@@ -219,7 +220,7 @@ def record_name(key: str, sha256: str) -> str:
 def has_ratio(verdict: Verdict) -> bool:
     """Whether the sides have a ratio that can be recorded: both are positive or 0, and known to four digits.
 
-    >>> from forgetting.theory.claim import Sides
+    >>> from forgetting.theory.verdict import Sides
     >>> [has_ratio(Verdict.of(Sides(1.0, 2.0, doubt), "inequality")) for doubt in (0.0, 0.1)]
     [True, False]
     """

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from forgetting.core.arrays import as_flag, as_kind
 from forgetting.core.registry import watched
 from forgetting.errors import InvalidInputError
-from forgetting.theory.numbering import PRINTED
 
 if TYPE_CHECKING:
-    from forgetting.theory.bound import Status
-    from forgetting.theory.statement import Bound, Claim
+    from forgetting.theory.bound import Bound
+    from forgetting.theory.claim import Claim
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +28,8 @@ class Statement:
         claim: the check of both sides, None where the statement is not checked on instances.
 
     >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
-    >>> statement.number, statement.part, statement.status
-    ('Theorem 10', 'loss', 'holds as stated')
+    >>> statement.words.name, statement.part, statement.words.status
+    ('Theorem 10, universal rate: loss', 'loss', 'holds as stated')
     """
 
     bound: Bound | None = None
@@ -46,51 +45,21 @@ class Statement:
                 raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
 
     @property
-    def _named(self) -> Bound | Claim:
-        named = self.claim or self.bound
-        assert named is not None
-        return named
+    def words(self) -> Bound | Claim:
+        """What says the name, the source, the status and the note: the claim, or the bound where there is no claim."""
+        words = self.claim or self.bound
+        assert words is not None
+        return words
 
     @property
     def label(self) -> str:
         """The label in the source: the paper's own LaTeX label where it has one."""
-        return self._named.label
+        return self.words.label
 
     @property
     def part(self) -> str | None:
         """The part, reading or variant of the statement; None where it has one part."""
-        return self._named.part
-
-    @property
-    def name(self) -> str:
-        """The name for readers, such as 'Theorem 10, universal rate: loss'."""
-        return self._named.name
-
-    @property
-    def number(self) -> str:
-        """The number in the PDF of the paper, such as 'Theorem 10'; empty for other sources."""
-        return PRINTED[self.label].number if self.label in PRINTED else ""
-
-    @property
-    def title(self) -> str:
-        """The heading in the PDF; the short title of the bound where the paper prints no heading."""
-        printed = PRINTED[self.label].title if self.label in PRINTED else ""
-        return printed or (self.bound.title if self.bound is not None else "")
-
-    @property
-    def source(self) -> str:
-        """Author, year and place."""
-        return self._named.source
-
-    @property
-    def status(self) -> Status:
-        """The status: what is known about the truth of the statement."""
-        return self._named.status
-
-    @property
-    def note(self) -> str:
-        """More on the status."""
-        return self._named.note
+        return self.words.part
 
 
 _STATEMENTS: dict[tuple[str, str | None], Statement] = watched("statement", {})

@@ -14,7 +14,6 @@ from forgetting.sets import Affine, Ball, ConvexSet, Halfspace
 from forgetting.tasks import ClassificationTasks, ConvexSets, RegressionTasks, families
 from forgetting.theory.draws import (
     FEW_LONG_RUNS,
-    Draw,
     Rng,
     has_many_clones,
     is_long,
@@ -24,6 +23,7 @@ from forgetting.theory.draws import (
     slow,
 )
 from forgetting.theory.instance import Instance
+from forgetting.theory.verdict import Draw
 
 MANY = 30, 61  # sets whose orders are simulated, by as many runs as this:
 RUNS = 512

@@ -20,19 +20,6 @@ from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.tasks.problem import as_problem
 from forgetting.theory.misfit import MOST_DIMENSIONS, Misfit, minimiser
 
-__all__ = [
-    "LEARNS_ALWAYS",
-    "ORDERINGS",
-    "PROBLEMS",
-    "SCHEMES",
-    "SCHEMES_ELSEWHERE",
-    "ProblemKind",
-    "Setting",
-    "describe_ordering",
-    "describe_scheme",
-    "known",
-]
-
 DIGITS = 1e-6  # by which 1 - spectral_gap and `contraction` may differ, both rounded away from the truth
 UP = 1 + 16 * EPS  # for rounding errors of |w_0 - w*|^2 and of R, so that bounds made of them are none too small
 HUGE = 1e100  # numbers below it can be squared and multiplied with each other

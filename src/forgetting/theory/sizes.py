@@ -14,11 +14,11 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import Explicit, Ordering, WithReplacement, laws
 from forgetting.schemes import SGD, Scheme
 from forgetting.tasks import RegressionTasks
+from forgetting.theory.draws import Rng
 from forgetting.theory.instance import Instance
 from forgetting.theory.noisy_draws import noisy
 
 Size: TypeAlias = int | range | None
-Rng = np.random.Generator
 MATRICES = ("A", "B", "C")  # extras of shape (d, d)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from forgetting.theory.bound import NAMES, Condition, Quantity, Range
 from forgetting.theory.checking import (
     ROUNDING,
     all_of,
@@ -21,8 +20,7 @@ from forgetting.theory.checking import (
     setting_of,
     steps,
 )
-from forgetting.theory.claim import Sides
-from forgetting.theory.claims_from_bounds import expected_at_most
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import descents, permuted, projected
 from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import (
@@ -41,13 +39,15 @@ from forgetting.theory.expression import (
 )
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.published_rates import GAP
-from forgetting.theory.paper.extensions import declare_on_projections, declare_on_sets
-from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, next_loss_at_most
+from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
 from forgetting.theory.paper.stability import seen_and_next
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import Bound, checked, declare_claim
+from forgetting.theory.terms import Condition, Range
+from forgetting.theory.theorem import Checked, Theorem, compared, expected
+from forgetting.theory.verdict import Missing, Sides
 
 PAGE = "proved in docs/one-over-k.md"
 #: (n + 1) u(n) for n = 1, ..., 64, rounded up
@@ -82,9 +82,8 @@ def visited(k: int) -> float:
     return 0.5 if k % 2 == 0 else min(1.0, 0.5 + fresh(k - 1))
 
 
-# Independent draws with any weights -----------------------------------------------------------------------------------
+# Independent draws ----------------------------------------------------------------------------------------------------
 
-_ANY = "independent draws with any weights"
 _FRESH = called("u", "u", lambda n: fresh(round(n)), K)
 _U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
 
@@ -98,114 +97,81 @@ def _with_gap(s: Setting, k: int) -> float:
 
 
 _GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",))
-
-
-def _random(
-    variant: str, title: str, quantity: Quantity, right: Expression, first: int = 0, note: str = "", *,
-    weights: bool = False,
-) -> None:  # fmt: skip
-    expected_at_most(
-        Bound(
-            key=f"here:last-iterate/{quantity}{variant}",
-            title=title,
-            source=f"{PAGE} (here:last-iterate)",
-            quantity=quantity,
-            orderings=("i.i.d.",) if weights else WITH,
-            range=Range(first),
-            status="proved here",
-            expression=right,
-            origin="tightened" if variant else "statement",
-            note=note,
-        ),
-        part=quantity + variant.replace("/", ", "),
-        statement=f"{NAMES[quantity]} <= {{}}, k >= {first}, {_ANY if weights else WITH[0]}",
-        draw=projected("any" if weights else "uniform", first=max(first, 1)),
-    )
-
-
-_RATE = "last iterate at rate 1/k"
-_random(
-    "",
-    _RATE,
-    "loss",
+_drawn = Theorem(
+    "here:last-iterate",
+    "last iterate at rate 1/k",
+    source=f"{PAGE} (here:last-iterate)",
+    status="proved here",
+    range=Range(0),
+)
+_uniform = partial(_drawn, "loss", orderings=WITH, check=expected(projected(first=1)))
+_weighted = partial(_drawn, orderings="i.i.d.", check=expected(projected("any", first=1)))
+_uniform(
     S / (K + 1),
     note="The answer to the paper's open question; Derezinski and Dong 2026b announce the rate.",
 )
-_random(
-    "/longer",
-    f"{_RATE}, longer last step",
-    "loss",
+_uniform(
     27 * S / (32 * (K + 1)),
+    "longer",
+    title=f"{_drawn.title}, longer last step",
+    origin="tightened",
     note="The same proof with the conformal radius 16/27 of a larger region in place of the disc of radius 1/2.",
 )
-_random(
-    "/universal",
-    f"{_RATE}, smallest constants",
-    "loss",
+_uniform(
     (S * _FRESH / 2).where(*_U_IS),
+    "universal",
+    title=f"{_drawn.title}, smallest constants",
+    origin="tightened",
     note="At most 0.375 S/k at every k, and 0.2718 S/k for large k; some tasks reach 0.2270 S/k.",
 )
-_random(
-    "/weights",
-    f"{_RATE}, any weights",
+_weighted(
     "loss",
     (RATIO * DISTANCE * _FRESH / 2).where(*_U_IS),
+    "weights",
+    title=f"{_drawn.title}, any weights",
+    origin="tightened",
     note="L is at most max_m(|X_m|^2 / (T p_m)) sum_m p_m |P_m (w - w*)|^2 / 2.",
-    weights=True,
 )
-_random(
-    "/gap",
-    f"{_RATE}, with a spectral gap",
+_weighted(
     "loss",
     (RATIO * DISTANCE * _GEOMETRIC / 2)
     .where("u_gap(k) = the least (1-lambda_min)^(k-n) u(n) over n <= k")
     .where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    "gap",
+    title=f"{_drawn.title}, with a spectral gap",
+    origin="tightened",
     note="Q^k[X] = Q^(k-n)[Q^n[X]] is at most u(n) Q^(k-n)[I], X = sum_m p_m P_m.",
-    weights=True,
 )
-_random(
-    "",
-    "forgetting at rate 1/k",
+_weighted(
     "forgetting",
     S / 2 * Expression(
         "(sqrt(u(k-1)) + sqrt(v(k)/k))^2, v(k) = 1/2 for even k and min(1, 1/2 + u(k-1)) for odd k",
         r"\left(\sqrt{u(k-1)}+\sqrt{v(k)/k}\right)^2",
         lambda s, k: (math.sqrt(fresh(k - 1)) + math.sqrt(visited(k) / k)) ** 2,
     ),
-    1,
-    "About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
+    title="forgetting at rate 1/k",
+    range=Range(1),
+    note="About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
     "max_m |X_m|^2/(T p_m).",
-    weights=True,
 )  # fmt: skip
 
 # Without replacement --------------------------------------------------------------------------------------------------
 
-_ONE_PASS = "single pass in random order at rate 1/k"
 _SEEN = (1 + root(number(27) / 16)) ** 2 * S / (2 * K)
 _NEXT = 27 * S / (32 * (K + 1))
-
-
-def _single_pass(quantity: Quantity, right: Expression, note: str) -> None:
-    expected_at_most(
-        Bound(
-            key=f"here:single-pass/{quantity}",
-            title=_ONE_PASS,
-            source=f"{PAGE} (here:single-pass)",
-            quantity=quantity,
-            orderings=WITHOUT,
-            range=Range(1, "T"),
-            status="proved here",
-            expression=right,
-            note=note,
-        ),
-        part=quantity,
-        statement=f"{NAMES[quantity]} <= {{}} (without replacement, 1 <= k <= T)",
-        draw=permuted(1, long=True),
-    )
-
-
-_single_pass("forgetting", _SEEN, "2.643 S/k.")
-_single_pass("loss", K / T * _SEEN + (T - K) / T * _NEXT, "2.643 S/T after the whole pass, k = T.")
+_single_pass = Theorem(
+    "here:single-pass",
+    "single pass in random order at rate 1/k",
+    source=f"{PAGE} (here:single-pass)",
+    orderings=WITHOUT,
+    range=Range(1, "T"),
+    status="proved here",
+)
+_ONE_PASS = expected(permuted(1, long=True))
+_single_pass("forgetting", _SEEN, note="2.643 S/k.", check=_ONE_PASS)
+_single_pass(
+    "loss", K / T * _SEEN + (T - K) / T * _NEXT, note="2.643 S/T after the whole pass, k = T.", check=_ONE_PASS
+)
 
 
 def _next_loss(instance: Instance, numbers: Expected) -> Sides:
@@ -218,7 +184,7 @@ declare_claim(
     part="next loss",
     statement=f"E L_tau(k+1)(w_k) <= {_NEXT.text} (without replacement, k < T)",
     source=f"{PAGE} (here:single-pass)",
-    title=_ONE_PASS,
+    title=_single_pass.title,
     status="proved here",
     note="The proof of the rate of independent draws, with a factor for each task, in the mean over all orders.",
     draw=permuted(1, 1),
@@ -237,102 +203,59 @@ def reach(x: float) -> float:
     return 16 * math.acos(x / 2) ** 2 / (math.pi**2 * (2 + x))
 
 
-def _sgd(
-    variant: str, title: str, right: Expression, conditions: tuple[Condition, ...], most: float, note: str
-) -> None:
-    bound = Bound(
-        key=f"here:sgd-last-iterate/objective{variant}",
-        title=title,
-        source=f"{PAGE} (here:sgd-last-iterate)",
-        quantity="objective",
-        orderings=("i.i.d.",),
-        schemes=("projection", "sgd"),
-        range=Range(0),
-        status="proved here",
-        assumptions=SMOOTH,
-        convention="f is the mean of the f_m under the sampling probabilities",
-        expression=right,
-        needs=("eta", "beta"),
-        conditions=conditions,
-        origin="tightened" if variant else "statement",
-        note=note,
-    )
-    checked(
-        bound,
-        part="objective" + variant.replace("/", ", "),
-        paths=next_loss_at_most(bound),
-        statement=f"E f(w_k) <= {bound.formula}, {_ANY}",
-        draw=descents(),
-        missing=all_of(least_squares(0, most, closed=most < 2), covers("i.i.d."), steps(0)),
-    )
-
-
 _RHO = called("rho", r"\rho", reach, X)
 _RHO_IS = "rho(x) = 16 acos(x/2)^2 / (pi^2 (2+x))", r"\rho(x)=\frac{16\arccos^2(x/2)}{\pi^2(2+x)}"
-_sgd(
-    "",
-    "last iterate of SGD at rate 1/k",
-    (DISTANCE / (2 * ETA * (2 - X) * _RHO * (K + 1))).where(X_IS).where(*_RHO_IS),
-    (STEP,),
-    2,
-    "At x = 1 it is 27 beta |w_0 - w*|^2 / (32 (k+1)).",
-)
-_sgd(
-    "/universal",
-    "last iterate of SGD at rate 1/k, steps up to 1/beta",
-    (DISTANCE * _FRESH / (2 * ETA)).where(*_U_IS),
-    (Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1 + 1e-12, "is for eta <= 1/beta"),),
-    1,
-    "A step of at most 1/beta is the compression of a projection of a larger space, so that u(n) bounds it, too.",
-)
 
-seen_and_next(
-    Bound(
-        key="here:single-pass-sgd/objective",
-        title="single pass of SGD at rate 1/k",
-        source=f"{PAGE} (here:single-pass-sgd)",
-        quantity="objective",
-        orderings=WITHOUT,
-        schemes=("projection", "sgd"),
-        range=Range(1, "T-1"),
-        status="proved here",
-        assumptions=SMOOTH,
-        convention="mean of f over the k tasks that were learned and the next one",
-        expression=(
-            DISTANCE / (2 * ETA * (2 - X) * (K + 1)) * ((1 / root(_RHO) + X) ** 2 + 1 / (_RHO * (K + 1)))
-        ).where(X_IS).where(*_RHO_IS),
-        conditions=(STEP,),
-        note="The first term is for the tasks that were learned, the second for the next one.",
-    ),
+
+def _at_next(part: str, applies: Missing) -> Checked:
+    words = "E f(w_k) <= {}, independent draws with any weights"
+    return compared(next_loss_at_most, words, descents(), all_of(applies, covers("i.i.d."), steps(0)), part)
+
+
+_sgd = partial(
+    Theorem, schemes=SGD_SCHEMES, status="proved here", assumptions=SMOOTH, needs=("eta", "beta"), conditions=(STEP,)
+)
+_last = _sgd(
+    "here:sgd-last-iterate",
+    "last iterate of SGD at rate 1/k",
+    source=f"{PAGE} (here:sgd-last-iterate)",
+    orderings="i.i.d.",
+    range=Range(0),
+    convention="f is the mean of the f_m under the sampling probabilities",
+)
+_last(
     "objective",
-    least_squares(),
-)  # fmt: skip
+    (DISTANCE / (2 * ETA * (2 - X) * _RHO * (K + 1))).where(X_IS).where(*_RHO_IS),
+    note="At x = 1 it is 27 beta |w_0 - w*|^2 / (32 (k+1)).",
+    check=_at_next("objective", least_squares()),
+)
+_last(
+    "objective",
+    (DISTANCE * _FRESH / (2 * ETA)).where(*_U_IS),
+    "universal",
+    title=f"{_last.title}, steps up to 1/beta",
+    origin="tightened",
+    conditions=(Condition(lambda s, k: known(s.eta) * known(s.beta) <= 1 + 1e-12, "is for eta <= 1/beta"),),
+    note="A step of at most 1/beta is the compression of a projection of a larger space, so that u(n) bounds it, too.",
+    check=_at_next("objective, universal", least_squares(0, 1, closed=True)),
+)
+_sgd(
+    "here:single-pass-sgd",
+    "single pass of SGD at rate 1/k",
+    source=f"{PAGE} (here:single-pass-sgd)",
+    orderings=WITHOUT,
+    range=Range(1, "T-1"),
+    convention="mean of f over the k tasks that were learned and the next one",
+)(
+    "objective",
+    (DISTANCE / (2 * ETA * (2 - X) * (K + 1)) * ((1 / root(_RHO) + X) ** 2 + 1 / (_RHO * (K + 1))))
+    .where(X_IS)
+    .where(*_RHO_IS),
+    note="The first term is for the tasks that were learned, the second for the next one.",
+    check=seen_and_next("objective", least_squares(), first=1),
+)
 
 # Convex sets and classification ---------------------------------------------------------------------------------------
-
-_stated = partial(
-    Bound,
-    title="projections at rate 1/sqrt(k)",
-    status="proved here",
-    note="The sum of (n+1) (r_n - r_(n+1))^2 is at most |w_0 - w*|^2, where r_n^2 is the expected squared distance to "
-    "the next set.",
-)
-_residual = partial(
-    _stated,
-    source=f"{PAGE} (here:projections)",
-    quantity="residual",
-    problems=("regression", "classification", "sets"),
-    assumptions="closed convex sets with a common point, learned by projection",
-    convention="mean over all tasks of half the squared distance to the task's solutions",
-)
-_forgetting = partial(
-    _stated,
-    source=f"{PAGE} (here:classification)",
-    quantity="forgetting",
-    problems=("classification", "sets"),
-    assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
-    convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
-)
 
 
 def unseen(n: int) -> float:
@@ -351,28 +274,49 @@ def _unseen(n: Expression) -> Expression:
 _C_IS = "c(n) = min(1, 2.4396/sqrt(n))", r"c(n)=\min(1,2.4396/\sqrt n)"
 _SEEN_DRAWN = (root(minimum(1, 2 / root(K))) + 1 / root(K)) ** 2 / 2
 _SEEN_ONCE = (root(_unseen(K - 1)) + 1 / root(K)) ** 2 / 2
-_PASS = Range(1, "T")
-
-# half the squared distance to a fresh set is the mean over all sets
-declare_on_projections(
-    _residual(key="here:projections/residual/with", orderings=WITH, range=Range(0), expression=DISTANCE / root(K + 1))
+_TITLE = "projections at rate 1/sqrt(k)"
+_WHY = (
+    "The sum of (n+1) (r_n - r_(n+1))^2 is at most |w_0 - w*|^2, where r_n^2 is the expected squared distance to the "
+    "next set."
 )
-declare_on_projections(
-    _residual(
-        key="here:projections/residual/without",
+_residual = Theorem(
+    "here:projections",
+    _TITLE,
+    source=f"{PAGE} (here:projections)",
+    status="proved here",
+    problems=("regression", "classification", "sets"),
+    assumptions="closed convex sets with a common point, learned by projection",
+    convention="mean over all tasks of half the squared distance to the task's solutions",
+    note=_WHY,
+)
+# half the squared distance to a fresh set is the mean over all sets
+_residual("residual", DISTANCE / root(K + 1), "with", orderings=WITH, range=Range(0), check=ON_SETS(WITH))
+_residual(
+    "residual",
+    (DISTANCE * (K / T * _SEEN_ONCE + (T - K) / T * _unseen(K) / 2)).where(*_C_IS),
+    "without",
+    orderings=WITHOUT,
+    range=Range(1, "T"),
+    check=ON_SETS(WITHOUT),
+)
+_forgetting = Theorem(
+    "here:classification",
+    _TITLE,
+    source=f"{PAGE} (here:classification)",
+    status="proved here",
+    problems=("classification", "sets"),
+    assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
+    convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
+    note=_WHY,
+)
+declare_on_sets(_forgetting("forgetting", S * _SEEN_DRAWN, "with", orderings=WITH, check=ON_TASKS(WITH)))
+declare_on_sets(
+    _forgetting(
+        "forgetting",
+        (S * _SEEN_ONCE).where(*_C_IS),
+        "without",
         orderings=WITHOUT,
-        range=_PASS,
-        expression=(DISTANCE * (K / T * _SEEN_ONCE + (T - K) / T * _unseen(K) / 2)).where(*_C_IS),
+        range=Range(1, "T"),
+        check=ON_TASKS(WITHOUT),
     )
 )
-for _bound in (
-    _forgetting(key="here:classification/forgetting/with", orderings=WITH, expression=S * _SEEN_DRAWN),
-    _forgetting(
-        key="here:classification/forgetting/without",
-        orderings=WITHOUT,
-        range=_PASS,
-        expression=(S * _SEEN_ONCE).where(*_C_IS),
-    ),
-):
-    declare_on_projections(_bound)
-    declare_on_sets(_bound)

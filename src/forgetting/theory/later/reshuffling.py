@@ -20,35 +20,33 @@ import numpy as np
 
 from forgetting.orderings import WithoutReplacement, WithReplacement
 from forgetting.tasks import RegressionTasks, families
-from forgetting.theory.bound import Status
-from forgetting.theory.checking import ROUNDING, all_of, covers, projection, regression, setting_of, small
-from forgetting.theory.claim import CheckPaths, Draw, Sides
+from forgetting.theory.checking import ROUNDING, all_of, by_engines, covers, projection, regression, setting_of, small
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import permuted, realizable
-from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.expectations import Engine, as_least_squares
 from forgetting.theory.instance import Instance
-from forgetting.theory.precise import Precise
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.terms import Status
+from forgetting.theory.verdict import Draw, Sides
 
 _SOURCE = "an observation, related to Recht and Re 2012 and De Sa 2020 (reshuffling)"
-_Engine: TypeAlias = type[Numbers] | type[Precise]
-_Compare: TypeAlias = Callable[[Instance, _Engine], Sides]
+_Compare: TypeAlias = Callable[[Engine, Instance], Sides]
 
 
-def _loss(instance: Instance, engine: _Engine) -> Sides:
+def _loss(engine: Engine, instance: Instance) -> Sides:
     without, independent = engine(instance), engine(replace(instance, ordering=WithReplacement()))
     sides = without.loss(instance.k), independent.loss(instance.k)
     doubt = without.doubt + independent.doubt + ROUNDING * setting_of(instance).scale
     return Sides(*sides, doubt, how=without.how)
 
 
-def _distance(instance: Instance, engine: _Engine) -> Sides:
+def _distance(engine: Engine, instance: Instance) -> Sides:
     """Half squared distances are the losses of tasks with orthonormal rows."""
-    return _loss(as_least_squares(instance), engine)
+    return _loss(engine, as_least_squares(instance))
 
 
-def _mean_of_starts(instance: Instance, engine: _Engine) -> Sides:
+def _mean_of_starts(engine: Engine, instance: Instance) -> Sides:
     starts = (replace(instance, w0=instance.tasks.w_star + axis) for axis in np.eye(instance.tasks.dim))
-    sides = [_distance(start, engine) for start in starts]
+    sides = [_distance(engine, start) for start in starts]
     lhs, rhs, doubt = np.mean([(pair.lhs, pair.rhs, pair.doubt) for pair in sides], axis=0)
     return Sides(lhs, rhs, float(doubt), how=sides[0].how)
 
@@ -73,7 +71,7 @@ def _compared(
         note=note,
         missing=all_of(regression, covers("without replacement"), projection, small(4), one_pass),
         labels_matter=labels_matter,
-    )(CheckPaths(lambda instance: compare(instance, Numbers), lambda instance: compare(instance, Precise)))
+    )(by_engines(compare))
 
 
 def _at_the_end(tasks: RegressionTasks) -> Instance:

@@ -11,25 +11,15 @@ from __future__ import annotations
 
 import math
 
-from forgetting.theory.bound import Condition, Quantity, Range
-from forgetting.theory.claims_from_bounds import expected_at_most
 from forgetting.theory.draws import cycles
 from forgetting.theory.expression import Expression, K, S, T, spiral
 from forgetting.theory.setting import known
-from forgetting.theory.statement import Bound, register_bound
+from forgetting.theory.terms import Condition, Range
+from forgetting.theory.theorem import Theorem, expected
 
-register_bound(
-    Bound(
-        key="swartworth2023:cyclic/forgetting",
-        title="cyclic ordering, dimension-free",
-        source="Swartworth et al. 2023",
-        quantity="forgetting",
-        orderings=("cyclic",),
-        kind="rate",
-        status="rate only",
-        expression=T**3 * S / K,
-    )
-)
+Theorem(
+    "swartworth2023:cyclic", "cyclic ordering, dimension-free", source="Swartworth et al. 2023", orderings="cyclic"
+)("forgetting", T**3 * S / K, kind="rate", status="rate only")
 
 _SPIRAL = Expression(
     "(1+sqrt(2))/2 (T-1) S max |z^(k/T) (1-z)| within r = (cos(pi/(T+1)) / cos((pi-phi)/(T+1)))^(T+1), "
@@ -39,25 +29,16 @@ _SPIRAL = Expression(
     lambda s, k: (1 + math.sqrt(2)) / 2 * (known(s.T) - 1) * s.scale * spiral(int(known(s.T)), k // int(known(s.T))),
     ("T",),
 )
-
-
-def _number(quantity: Quantity) -> Bound:
-    return Bound(
-        key=f"swartworth2023:spiral/{quantity}",
-        title="cyclic ordering, dimension-free, with a number",
-        source="Swartworth et al. 2023, the spiral in the proof (swartworth2023:spiral)",
-        quantity=quantity,
-        orderings=("cyclic",),
-        origin="proof",
-        status="second-hand",
-        expression=_SPIRAL,
-        range=Range(1, every="T"),
-        conditions=(Condition(lambda s, k: known(s.T) >= 2, "needs T >= 2"),),
-        note="The spiral and the factor 1 + sqrt(2) are read second-hand; the factors before them are worked out here.",
-    )
-
-
-expected_at_most(_number("loss"), part="loss", statement="L(w_k) <= {} (cyclic, k a multiple of T)", draw=cycles)
-expected_at_most(
-    _number("forgetting"), part="forgetting", statement="F(k) <= {} (cyclic, k a multiple of T)", draw=cycles
+_spiral = Theorem(
+    "swartworth2023:spiral",
+    "cyclic ordering, dimension-free, with a number",
+    source="Swartworth et al. 2023, the spiral in the proof (swartworth2023:spiral)",
+    orderings="cyclic",
+    origin="proof",
+    status="second-hand",
+    range=Range(1, every="T"),
+    conditions=(Condition(lambda s, k: known(s.T) >= 2, "needs T >= 2"),),
+    note="The spiral and the factor 1 + sqrt(2) are read second-hand; the factors before them are worked out here.",
 )
+_spiral("loss", _SPIRAL, check=expected(cycles, "L(w_k) <= {} (cyclic, k a multiple of T)"))
+_spiral("forgetting", _SPIRAL, check=expected(cycles, "F(k) <= {} (cyclic, k a multiple of T)"))

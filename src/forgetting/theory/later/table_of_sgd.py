@@ -10,45 +10,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from forgetting.core.arrays import Array
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Condition, Quantity
-from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, steps
-from forgetting.theory.claim import CheckPaths, Sides
+from forgetting.theory.bound import Bound
+from forgetting.theory.checking import ROUNDING, all_of, at_most, by_engines, covers, least_squares, steps
 from forgetting.theory.draws import descents, with_beta
-from forgetting.theory.expectations import Numbers, as_least_squares, probabilities
-from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, Expression, K, X, logarithm
+from forgetting.theory.expectations import Engine, Numbers, as_least_squares, probabilities
+from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, K, X, logarithm
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, cite
-from forgetting.theory.paper.last_iterate import SMOOTH, STEP, X_IS, setting, unit
-from forgetting.theory.precise import Precise
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, setting, unit
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import Bound, checked, register_bound
+from forgetting.theory.terms import Condition
+from forgetting.theory.theorem import Checked, Theorem, compared
+from forgetting.theory.verdict import CheckPaths, Sides, unchanged
+
+_quoted = partial(
+    Theorem,
+    orderings="i.i.d.",
+    kind="rate",
+    status="rate only",
+    schemes=SGD_SCHEMES,
+    convention="the table suppresses numerical constants and the distance, which is put back here as D^2",
+)
 
 
-def _quoted(
-    key: str, title: str, authors: str, right: Expression, assumptions: str, *conditions: Condition,
-    quantity: Quantity = "objective", ordering: str = "i.i.d.", note: str = "",
-) -> Bound:  # fmt: skip
-    return Bound(
-        key=f"sgd:{key}/{quantity}",
-        title=title,
-        source=f"{authors}, as quoted in Table 3 of {PAPER}",
-        quantity=quantity,
-        orderings=(ordering,),
-        kind="rate",
-        status="rate only",
-        schemes=("projection", "sgd"),
-        convention="the table suppresses numerical constants and the distance, which is put back here as D^2",
-        expression=right,
-        needs=("beta",) if conditions else (),
-        assumptions=assumptions,
-        conditions=conditions,
-        note=note,
-    )
+def _source(authors: str) -> str:
+    return f"{authors}, as quoted in Table 3 of {PAPER}"
 
 
 _BELOW_ONE = Condition(lambda s, k: known(s.eta) * known(s.beta) < 1, "eta must be below 1/beta")
@@ -74,24 +65,18 @@ def _noise(case: Instance, at: Setting) -> Setting:
     return replace(at, sigma=math.sqrt(variance * at.dist_sq))
 
 
-def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] = lambda case, at: at) -> CheckPaths:
+def _mean_at_most(bound: Bound, more: Callable[[Instance, Setting], Setting] | None) -> CheckPaths:
     """Both sides of the statement that E f of the mean of the iterates is at most the bound, as it is written."""
 
-    def compared(case: Instance, losses: Array, doubt: float, how: str) -> Sides:
-        return at_most(float(probabilities(case) @ losses), bound, more(case, setting(case)), case.k, doubt, how)
-
-    def sides(instance: Instance) -> Sides:
+    def check(engine: Engine, instance: Instance) -> Sides:
         case = as_least_squares(instance)
-        numbers = Numbers(case)
-        losses = numbers.value("averaged_task_losses", case.k)
-        return compared(case, losses, numbers.doubt + ROUNDING * unit(case), numbers.how)
+        numbers = engine(case)
+        value = float(probabilities(case) @ numbers.averaged_task_losses(case.k))
+        at = setting(case) if more is None else more(case, setting(case))
+        rounding = ROUNDING * unit(case) if engine is Numbers else 0.0
+        return at_most(value, bound, at, case.k, numbers.doubt + rounding, numbers.how)
 
-    def precise(instance: Instance) -> Sides:
-        case = as_least_squares(instance)
-        numbers = Precise(case, averaged=True)
-        return compared(case, numbers.averaged_task_losses(case.k), 0.0, numbers.how)
-
-    return CheckPaths(sides, precise)
+    return by_engines(check)
 
 
 def _shorter(below: float) -> Callable[[Instance], Instance]:
@@ -104,14 +89,23 @@ def _shorter(below: float) -> Callable[[Instance], Instance]:
     return settle
 
 
-MEAN = Bound(
-    key="sgd:mean-of-iterates/averaged_objective",
-    title="mean of the iterates of SGD",
+def _checked(
+    words: str, most: float = 2, *, closed: bool = False, noise: Callable[[Instance, Setting], Setting] | None = None
+) -> Checked:
+    """The check of a bound on the mean of the iterates, for eta beta below `most`, or up to it."""
+    return compared(
+        partial(_mean_at_most, more=noise),
+        f"E f(mean of w_0, ..., w_(k-1)) <= {{}}, {words}, any weights",
+        descents(),
+        all_of(least_squares(0, most, closed=closed), covers("i.i.d."), steps(1)),
+        settle=_shorter(most * (1 + 1e-9 if closed else 1)) if most < 2 else unchanged,
+    )
+
+
+Theorem("sgd:mean-of-iterates", "mean of the iterates of SGD", orderings="i.i.d.", schemes=SGD_SCHEMES)(
+    "averaged_objective",
+    (D_SQUARED / (2 * ETA * (2 - X) * K)).where(X_IS),
     source=f"{cite('lem:regret_bound')} and convexity",
-    quantity="averaged_objective",
-    orderings=("i.i.d.",),
-    schemes=("projection", "sgd"),
-    expression=(D_SQUARED / (2 * ETA * (2 - X) * K)).where(X_IS),
     conditions=(STEP,),
     origin="tightened",
     assumptions=SMOOTH,
@@ -119,103 +113,59 @@ MEAN = Bound(
     note="E f(w_t) = E f(w_t; i_t) for independent draws, and f of the mean is at most the mean of the f(w_t), which "
     "lem:regret_bound bounds. Reached at k = 1 by one direction with x = 1.",
     tight=True,
+    check=_checked("k >= 1, with replacement"),
 )
-checked(
-    MEAN,
-    part=None,
-    statement=f"E f(mean of w_0, ..., w_(k-1)) <= {MEAN.formula}, k >= 1, with replacement, any weights",
-    paths=_mean_at_most(MEAN),
-    draw=descents(),
-    missing=all_of(least_squares(), covers("i.i.d."), steps(1)),
-)
-
-
-def _averaged(bound: Bound, most: float, *, closed: bool, paths: CheckPaths) -> None:
-    """Register a row on the mean of the iterates, checked with the constant 1 that Table 3 leaves out."""
-    step = f"x {'<=' if closed else '<'} {most:g}"
-    checked(
-        bound,
-        part=None,
-        statement=f"E f(mean of w_0, ..., w_(k-1)) <= {bound.formula}, with the constant 1, {step}, any weights",
-        paths=paths,
-        draw=descents(),
-        missing=all_of(least_squares(0, most, closed=closed), covers("i.i.d."), steps(1)),
-        settle=_shorter(most * (1 + 1e-9 if closed else 1)),
-    )
-
-
 _AS_PRINTED = "Checked with the constant 1, on realizable least squares."
-LAN = _quoted(
-    "lan-2012",
-    "smooth stochastic, average iterate",
-    "Lan 2012",
+_quoted("sgd:lan-2012", "smooth stochastic, average iterate", source=_source("Lan 2012"))(
+    "averaged_objective",
     _FIRST + ETA * SIGMA**2,
-    "convex, beta-smooth, variance at most sigma^2",
-    quantity="averaged_objective",
+    assumptions="convex, beta-smooth, variance at most sigma^2",
     note=_AS_PRINTED + " sigma^2 is the largest variance of a gradient at distance |w_0 - w*| from w*, or nearer.",
+    check=_checked("with the constant 1, x <= 1", 1, closed=True, noise=_noise),
 )
-SREBRO = _quoted(
-    "srebro-2010",
-    "smooth realizable, average iterate",
-    "Srebro et al. 2010",
+_quoted("sgd:srebro-2010", "smooth realizable, average iterate", source=_source("Srebro et al. 2010"))(
+    "averaged_objective",
     (D_SQUARED / ((1 - X) * ETA * K)).where(X_IS),
-    "convex, beta-smooth, realizable",
-    _BELOW_ONE,
-    quantity="averaged_objective",
+    assumptions="convex, beta-smooth, realizable",
+    conditions=(_BELOW_ONE,),
+    needs=("beta",),
     note=_AS_PRINTED,
+    check=_checked("with the constant 1, x < 1", 1),
 )
-BACH = _quoted(
-    "bach-moulines-2013",
-    "realizable regression, average iterate",
-    "Bach and Moulines 2013",
+_quoted("sgd:bach-moulines-2013", "realizable regression, average iterate", source=_source("Bach and Moulines 2013"))(
+    "averaged_objective",
     _FIRST,
-    "realizable least squares, beta-smooth",
-    _UP_TO_ONE,
-    quantity="averaged_objective",
+    assumptions="realizable least squares, beta-smooth",
+    conditions=(_UP_TO_ONE,),
+    needs=("beta",),
     note=_AS_PRINTED,
+    check=_checked("with the constant 1, x <= 1", 1, closed=True),
 )
-_averaged(LAN, 1, closed=True, paths=_mean_at_most(LAN, _noise))
-_averaged(SREBRO, 1, closed=False, paths=_mean_at_most(SREBRO))
-_averaged(BACH, 1, closed=True, paths=_mean_at_most(BACH))
 
 # The last iterate -----------------------------------------------------------------------------------------------------
 
-register_bound(
-    _quoted(
-        "shamir-zhang-2013",
-        "stochastic convex, last iterate",
-        "Shamir and Zhang 2013",
-        _FIRST + ETA * GRADIENT**2 * logarithm(K),
-        "convex, gradients bounded by G, bounded domain",
-    )
+_quoted("sgd:shamir-zhang-2013", "stochastic convex, last iterate", source=_source("Shamir and Zhang 2013"))(
+    "objective",
+    _FIRST + ETA * GRADIENT**2 * logarithm(K),
+    assumptions="convex, gradients bounded by G, bounded domain",
 )
-register_bound(
-    _quoted(
-        "nesterov-1998",
-        "smooth deterministic",
-        "Nesterov 1998",
-        (D_SQUARED / ((2 - X) * ETA * K)).where(X_IS),
-        "convex, beta-smooth, full gradients",
-        STEP,
-        ordering="full gradient",
-    )
+_quoted("sgd:nesterov-1998", "smooth deterministic", source=_source("Nesterov 1998"))(
+    "objective",
+    (D_SQUARED / ((2 - X) * ETA * K)).where(X_IS),
+    assumptions="convex, beta-smooth, full gradients",
+    conditions=(STEP,),
+    needs=("beta",),
+    orderings="full gradient",
 )
-register_bound(
-    _quoted(
-        "liu-2024",
-        "smooth stochastic, last iterate",
-        "Liu and Zhou 2024",
-        _FIRST + ETA * SIGMA**2 * logarithm(K),
-        "convex, beta-smooth, variance at most sigma^2",
-    )
+_quoted("sgd:liu-2024", "smooth stochastic, last iterate", source=_source("Liu and Zhou 2024"))(
+    "objective",
+    _FIRST + ETA * SIGMA**2 * logarithm(K),
+    assumptions="convex, beta-smooth, variance at most sigma^2",
 )
-register_bound(
-    _quoted(
-        "varre-2021",
-        "realizable regression, last iterate",
-        "Varre et al. 2021",
-        (D_SQUARED / ((1 - 2 * X * logarithm(K)) * ETA * K)).where(X_IS),
-        "realizable least squares, beta-smooth",
-        _BELOW_LOG,
-    )
+_quoted("sgd:varre-2021", "realizable regression, last iterate", source=_source("Varre et al. 2021"))(
+    "objective",
+    (D_SQUARED / ((1 - 2 * X * logarithm(K)) * ETA * K)).where(X_IS),
+    assumptions="realizable least squares, beta-smooth",
+    conditions=(_BELOW_LOG,),
+    needs=("beta",),
 )

@@ -12,27 +12,30 @@ from collections.abc import Callable
 import numpy as np
 
 from forgetting.core.arrays import EPS
-from forgetting.theory.bound import Condition, Quantity, Range
+from forgetting.theory.bound import Bound
 from forgetting.theory.checking import (
     ROUNDING,
     NoiseFromData,
     all_of,
     at_most,
+    by_engines,
     covers,
     noise_from_data,
     projection,
     small,
     steps,
+    tasks_with_data,
 )
-from forgetting.theory.claim import CheckPaths, Sides
-from forgetting.theory.expectations import Expected, Numbers, squared_distance, with_probe
+from forgetting.theory.claim import Claim
+from forgetting.theory.expectations import Engine, squared_distance
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
-from forgetting.theory.precise import Precise
 from forgetting.theory.setting import known
-from forgetting.theory.statement import Bound, checked, register_bound
+from forgetting.theory.terms import Condition, Range
+from forgetting.theory.theorem import Checked, Theorem, compared
+from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 
 LARGEST = 2000  # dimension up to which eigenvalues take a second
 
@@ -93,41 +96,20 @@ def _needs(*names: str) -> Condition:
 _UNSOLVED = Condition(lambda s, k: s.misfit is not None, "is for tasks that no w solves")
 _SPANNED = Condition(lambda s, k: known(s.spectral_gap) > 0, "needs tasks with p_m > 0 that span what all tasks do")
 _LS = "w* is the minimiser of the mean loss nearest to w_0"
-
-
-def _bound(
-    key: str, title: str, quantity: Quantity, right: Expression, *conditions: Condition,
-    note: str, tight: bool = False, after: str = "",
-) -> Bound:  # fmt: skip
-    return Bound(
-        key=key,
-        title=title,
-        source=f"{HERE} ({key.partition('/')[0]}){after}",
-        quantity=quantity,
-        orderings=("i.i.d.",),
-        status="proved here",
-        expression=right,
-        conditions=conditions,
-        assumptions=f"any regression tasks, each learned to convergence; {_LS}",
-        convention="squared distances, without the factor 1/2"
-        if quantity == "error"
-        else "losses carry the factor 1/2",
-        origin="statement" if key.count("/") == 1 else "tightened",
-        note=note,
-        tight=tight,
-        noisy=True,
-    )
+_SQUARED = "squared distances, without the factor 1/2"
+_noise = Theorem(
+    "here:noise",
+    "projections with noise",
+    source=f"{HERE} (here:noise)",
+    orderings="i.i.d.",
+    status="proved here",
+    assumptions=f"any regression tasks, each learned to convergence; {_LS}",
+    tight=True,
+    noisy=True,
+)
 
 
 # Checks ---------------------------------------------------------------------------------------------------------------
-
-
-def tasks_with_data(instance: Instance) -> str | None:
-    """Condition: regression tasks given by their data, with or without a common solution."""
-    linear = None if instance.problem is None else instance.problem.linear
-    if linear is None or linear is not instance.problem or linear.kernel is not None:
-        return "is about regression tasks"
-    return None
 
 
 def unsolved(instance: Instance) -> str | None:
@@ -149,112 +131,94 @@ def _rounding(instance: Instance, data: NoiseFromData, value: float, quantity: s
     return ROUNDING * (value + math.sqrt(value) * unit)
 
 
-def _paths(bound: Bound, left: Callable[[Instance, NoiseFromData, bool], tuple[float, float, str]]) -> CheckPaths:
-    """Both sides of a bound: `left` by the engines (with True at 50 digits), the right side from the data."""
+def _left(engine: Engine, instance: Instance, data: NoiseFromData, quantity: str) -> tuple[float, float, str]:
+    """A quantity by an engine, how far it may be off, and how it was obtained."""
+    if quantity == "error":
+        return squared_distance(instance, data.best, engine)
+    numbers = engine(instance)
+    value = numbers.loss(instance.k) if quantity == "loss" else numbers.averaged_loss(instance.k)
+    return value, numbers.doubt, numbers.how
 
-    def compare(instance: Instance, *, precise: bool) -> Sides:
+
+def _paths(bound: Bound) -> CheckPaths:
+    """Both sides of a bound: the left one by an engine, the right one from the data."""
+
+    def compare(engine: Engine, instance: Instance) -> Sides:
         data = noise_from_data(instance)
-        value, doubt, how = left(instance, data, precise)
+        value, doubt, how = _left(engine, instance, data, bound.quantity)
         rounding = _rounding(instance, data, float(bound.compute(data.setting, instance.k)), bound.quantity)
         return at_most(value, bound, data.setting, instance.k, doubt + rounding, how)
 
-    return CheckPaths(
-        lambda instance: compare(instance, precise=False), lambda instance: compare(instance, precise=True)
-    )
+    return by_engines(compare)
 
 
-def _error(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    if not precise:
-        return squared_distance(instance, data.best)
-    numbers = Precise(with_probe(instance, data.best))
-    return 2 * float(numbers.task_losses(instance.k)[-1]), 0.0, numbers.how
-
-
-def _loss(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    numbers: Expected = Precise(instance) if precise else Numbers(instance)
-    return numbers.loss(instance.k), numbers.doubt, numbers.how
-
-
-def _averaged(instance: Instance, data: NoiseFromData, precise: bool) -> tuple[float, float, str]:
-    if precise:
-        deep = Precise(instance, averaged=True)
-        return deep.averaged_loss(instance.k), 0.0, deep.how
-    numbers = Numbers(instance)
-    return float(numbers.value("averaged_loss", instance.k)), numbers.doubt, numbers.how
-
-
-_ANY = "independent draws with any weights p, any labels"
 _SETUP = (small(LARGEST), projection, steps(1))
+
+
+#: the quantities as claims name them
+_NAMES = {"error": "E|w_k - w*|^2", "loss": "E L(w_k)", "averaged_loss": "E L(mean of w_0, ..., w_(k-1))"}
+
+
+def _checked(
+    part: str | None, kind: Missing = unsolved, draw: Draw = noisy_projected, ordering: str = "i.i.d.",
+    words: str = "independent draws with any weights p, any labels",
+) -> Checked:  # fmt: skip
+    """The check of a bound: its left side by the engines, and the right side and its conditions from the data."""
+
+    def check(bound: Bound) -> Claim:
+        applies = all_of(kind, *_SETUP, covers(ordering), _covered(bound))
+        statement = f"{_NAMES[bound.quantity]} <= {{}}, k >= 1, {words}"
+        return compared(_paths, statement, draw, applies, part)(bound)
+
+    return check
+
 
 # The horizon ----------------------------------------------------------------------------------------------------------
 
-ERROR = _bound(
-    "here:noise/error",
-    "projections with noise: linear rate to a horizon",
+_noise(
     "error",
     (_LEFT * DISTANCE + _NOISE * _TIMES).where(_GAP_IS).where(_NOISE_IS),
-    _needs("noise"),
+    title=f"{_noise.title}: linear rate to a horizon",
+    conditions=(_needs("noise"),),
+    convention=_SQUARED,
     note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms "
     "N / lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal "
     "tasks, each with several labels.",
-    tight=True,
+    check=_checked("error", tasks_with_data),
 )
-checked(
-    ERROR,
-    part="error",
-    statement=f"E|w_k - w*|^2 <= {ERROR.formula}, k >= 1, {_ANY}",
-    paths=_paths(ERROR, _error),
-    draw=noisy_projected,
-    missing=all_of(tasks_with_data, *_SETUP, covers("i.i.d."), _covered(ERROR)),
-)
-LOSS = _bound(
-    "here:noise/loss",
-    "projections with noise: the loss",
+_noise(
     "loss",
     (_FLOOR + _SMOOTH / 2 * (_LEFT * DISTANCE + _NOISE * _TIMES)).where(_SMOOTH_IS).where(_GAP_IS).where(_NOISE_IS),
-    _UNSOLVED,
-    _needs("floor", "smoothness", "noise"),
+    title=f"{_noise.title}: the loss",
+    conditions=(_UNSOLVED, _needs("floor", "smoothness", "noise")),
     note="L(w) is L_min + <w - w*, (sum_m X_m^T X_m / T) (w - w*)> / 2, at most L_min + H |w - w*|^2 / 2.",
-    tight=True,
+    check=_checked("loss"),
 )
-checked(
-    LOSS,
-    part="loss",
-    statement=f"E L(w_k) <= {LOSS.formula}, k >= 1, {_ANY}",
-    paths=_paths(LOSS, _loss),
-    draw=noisy_projected,
-    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(LOSS)),
-)
-CENTRED = _bound(
-    "here:noise/loss/centred",
-    "projections with noise: the loss, around the fixed point of the mean step",
+_noise(
     "loss",
     (_CENTRE + _LEFT * _SLOPE * _AWAY + _SMOOTH / 2 * (_LEFT * _AWAY**2 + _NOISE_C * _TIMES))
-    .where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
-    _UNSOLVED,
-    _needs("centre_loss", "smoothness", "centre_noise"),
+    .where(_CENTRE_IS)
+    .where(_SMOOTH_IS)
+    .where(_GAP_IS),
+    "centred",
+    title=f"{_noise.title}: the loss, around the fixed point of the mean step",
+    conditions=(_UNSOLVED, _needs("centre_loss", "smoothness", "centre_noise")),
+    origin="tightened",
     note="As k grows, never larger than the bound around the minimiser of the loss.",
-    tight=True,
-)  # fmt: skip
-checked(
-    CENTRED,
-    part="loss, centred",
-    statement=f"E L(w_k) <= {CENTRED.formula}, k >= 1, {_ANY}",
-    paths=_paths(CENTRED, _loss),
-    draw=noisy_projected,
-    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(CENTRED)),
+    check=_checked("loss, centred"),
 )
-
 _KAPPA = Expression("kappa_F", r"\kappa_F", lambda s, k: known(s.spectral_gap) ** -0.5, ("spectral_gap",))
 _PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
-NEEDELL = Bound(
-    key="needell2010:single rows/error",
-    title="randomised Kaczmarz with noise: linear rate to a horizon",
+Theorem(
+    "needell2010:single rows",
+    "randomised Kaczmarz with noise: linear rate to a horizon",
     source="Needell 2010",
-    quantity="error",
-    orderings=("norm-weighted",),
-    expression=(left_after(_PER_ROW, K) * DISTANCE + _KAPPA**2 * _GAMMA**2)
-    .where("kappa_F = |X|_F |X^+|, all rows stacked").where("gamma = max_i |y_i - x_i.w*| / |x_i|"),
+    orderings="norm-weighted",
+)(
+    "error",
+    (left_after(_PER_ROW, K) * DISTANCE + _KAPPA**2 * _GAMMA**2)
+    .where("kappa_F = |X|_F |X^+|, all rows stacked")
+    .where("gamma = max_i |y_i - x_i.w*| / |x_i|"),
     conditions=(
         Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),
         _SPANNED,
@@ -262,90 +226,76 @@ NEEDELL = Bound(
     ),
     needs=("rank_max",),
     assumptions=f"single rows, any labels, each learned to convergence; {_LS}",
-    convention="squared distances, without the factor 1/2",
+    convention=_SQUARED,
     note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on "
     "squares from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
     tight=True,
     noisy=True,
-)  # fmt: skip
-checked(
-    NEEDELL,
-    part=None,
-    statement=f"E|w_k - w*|^2 <= {NEEDELL.formula}, k >= 1, single rows drawn by their squared norms, any labels",
-    paths=_paths(NEEDELL, _error),
-    draw=noisy_rows,
-    missing=all_of(tasks_with_data, *_SETUP, covers("norm-weighted"), _covered(NEEDELL)),
+    check=_checked(
+        None, tasks_with_data, noisy_rows, "norm-weighted", "single rows drawn by their squared norms, any labels"
+    ),
 )
 
 # The mean of the iterates ---------------------------------------------------------------------------------------------
 
-AVERAGED = _bound(
-    "here:noise/averaged_loss",
-    "projections with noise: the loss of the mean of the iterates",
+_noise(
     "averaged_loss",
     (
         _CENTRE
         + _SLOPE * _AWAY / (_GAP * K)
         + _SMOOTH * (2 - _GAP) / (2 * (_GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C)
-    ).where(_CENTRE_IS).where(_SMOOTH_IS).where(_GAP_IS),
-    _UNSOLVED,
-    _SPANNED,
-    _needs("centre_loss", "smoothness", "centre_noise"),
+    )
+    .where(_CENTRE_IS)
+    .where(_SMOOTH_IS)
+    .where(_GAP_IS),
+    title=f"{_noise.title}: the loss of the mean of the iterates",
+    source=f"{HERE} (here:noise), after Epperly et al. 2024",
+    conditions=(_UNSOLVED, _SPANNED, _needs("centre_loss", "smoothness", "centre_noise")),
     note="The mean of w_0, ..., w_(k-1), which tends to the fixed point of the mean step; that is the minimiser of the "
     "loss for single rows drawn by their squared norms, where L_c = L_min and g_c = 0. That averages escape the "
     "horizon is shown for such rows by Epperly et al. 2024. Reached at lambda_min = 1.",
-    tight=True,
-    after=", after Epperly et al. 2024",
-)  # fmt: skip
-checked(
-    AVERAGED,
-    part="averaged loss",
-    statement=f"E L(mean of w_0, ..., w_(k-1)) <= {AVERAGED.formula}, k >= 1, {_ANY}",
-    paths=_paths(AVERAGED, _averaged),
-    draw=noisy_projected,
-    missing=all_of(unsolved, *_SETUP, covers("i.i.d."), _covered(AVERAGED)),
+    check=_checked("averaged loss"),
 )
 
 # The floor ------------------------------------------------------------------------------------------------------------
 
-_FLOOR_SOURCE = f"the definition of the minimum ({HERE})"
-
-
-def _floor(quantity: Quantity) -> Bound:
-    return Bound(
-        key=f"floor/{quantity}",
-        title="the least-squares floor",
-        source=_FLOOR_SOURCE,
-        quantity=quantity,
-        orderings=("any",),
-        schemes=("any",),
-        kind="floor",
-        range=Range(0),
-        expression=_LEAST.where("L_min = the least mean loss of any w"),
-        conditions=(_UNSOLVED, _needs("floor")),
-        assumptions="any regression tasks, any order, any scheme",
-        tight=True,
-        noisy=True,
-    )
-
-
-def _no_less(instance: Instance, *, precise: bool) -> Sides:
-    """The floor, from the data, against the expected loss."""
-    data = noise_from_data(instance)
-    value, doubt, how = _loss(instance, data, precise)
-    floor = _floor("loss").value(data.setting, instance.k)
-    return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
-
-
-FLOOR = _floor("loss")
-checked(
-    FLOOR,
-    part="loss",
-    statement="min_w L(w) <= E L(w_k), k >= 0, any order, any scheme",
-    paths=CheckPaths(
-        lambda instance: _no_less(instance, precise=False), lambda instance: _no_less(instance, precise=True)
-    ),
-    draw=any_order,
-    missing=all_of(unsolved, small(LARGEST), covers("any")),
+_floor = Theorem(
+    "floor",
+    "the least-squares floor",
+    source=f"the definition of the minimum ({HERE})",
+    orderings="any",
+    schemes="any",
+    kind="floor",
+    range=Range(0),
+    conditions=(_UNSOLVED, _needs("floor")),
+    assumptions="any regression tasks, any order, any scheme",
+    tight=True,
+    noisy=True,
 )
-register_bound(_floor("averaged_loss"))
+_MINIMUM = _LEAST.where("L_min = the least mean loss of any w")
+
+
+def _no_less(bound: Bound) -> CheckPaths:
+    """The floor, from the data, against the expected loss."""
+
+    def compare(engine: Engine, instance: Instance) -> Sides:
+        data = noise_from_data(instance)
+        value, doubt, how = _left(engine, instance, data, "loss")
+        floor = bound.value(data.setting, instance.k)
+        return Sides(floor, value, doubt + _rounding(instance, data, value, "loss"), how=how)
+
+    return by_engines(compare)
+
+
+_floor(
+    "loss",
+    _MINIMUM,
+    check=compared(
+        _no_less,
+        "min_w L(w) <= E L(w_k), k >= 0, any order, any scheme",
+        any_order,
+        all_of(unsolved, small(LARGEST), covers("any")),
+        "loss",
+    ),
+)
+_floor("averaged_loss", _MINIMUM)

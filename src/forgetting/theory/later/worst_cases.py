@@ -13,8 +13,7 @@ planes with two lines each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -22,125 +21,35 @@ from forgetting.orderings import Ordering, WithoutReplacement, WithReplacement
 from forgetting.orderings.laws import Permutation
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.worst_tasks import Worst, two_lines_forgetting, two_lines_loss, two_lines_power
-from forgetting.theory.bound import Condition, Quantity, Range
-from forgetting.theory.claims_from_bounds import expected_at_most
-from forgetting.theory.draws import Draw, realizable
+from forgetting.theory.draws import realizable
 from forgetting.theory.expression import DIM, Expression, K, S, T, number, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.later.published_rates import HALVED, ROOM, WORST
 from forgetting.theory.setting import known
-from forgetting.theory.statement import Bound, register_bound
+from forgetting.theory.terms import NAMES, Condition, Quantity, Range
+from forgetting.theory.theorem import Theorem, expected
+from forgetting.theory.verdict import Draw
 
-register_bound(
-    Bound(
-        key="tsipory2025:single-pass/loss/lower",
-        title="greedy single pass can fail",
-        source="Tsipory et al. 2025",
-        quantity="loss",
-        orderings=("greedy single pass",),
-        kind="lower",
-        expression=(number(1) / 16 - 1 / (8 * DIM)) * S,
-        needs=("T",),
-        conditions=(
-            Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
-            Condition(
-                lambda s, k: known(s.T) == known(s.d) - 1 == k, "is for a whole pass over T = d - 1 tasks, k = T"
-            ),
-            ROOM,
-        ),
-        convention=f"{HALVED}; {WORST}",
-        note="Reached with room to spare by families.greedy_failure(d), by both greedy rules.",
-        instance=lambda tasks, k: families.greedy_failure(tasks + 1),
-    )
+_TSIPORY = "Tsipory et al. 2025"
+Theorem("tsipory2025:single-pass", "greedy single pass can fail", source=_TSIPORY, orderings="greedy single pass")(
+    "loss",
+    (number(1) / 16 - 1 / (8 * DIM)) * S,
+    "lower",
+    kind="lower",
+    needs=("T",),
+    conditions=(
+        Condition(lambda s, k: known(s.d) >= 30, "is for d >= 30"),
+        Condition(lambda s, k: known(s.T) == known(s.d) - 1 == k, "is for a whole pass over T = d - 1 tasks, k = T"),
+        ROOM,
+    ),
+    convention=f"{HALVED}; {WORST}",
+    note="Reached with room to spare by families.greedy_failure(d), by both greedy rules.",
+    instance=lambda tasks, k: families.greedy_failure(tasks + 1),
 )
-register_bound(
-    Bound(
-        key="tsipory2025:repeated/loss",
-        title="greedy with repetition",
-        source="Tsipory et al. 2025",
-        quantity="loss",
-        orderings=("greedy",),
-        kind="rate",
-        status="rate only",
-        expression=S / root(K, 3),
-    )
+Theorem("tsipory2025:repeated", "greedy with repetition", source=_TSIPORY, orderings="greedy")(
+    "loss", S / root(K, 3), kind="rate", status="rate only"
 )
-
-
-_PAIRS = Condition(lambda s, k: known(s.T) % 2 == 0, "is for even T, so that both lines are cloned equally often")
-
-
-def _lower(right: Expression, quantity: Quantity, worst: Callable[[int, int], Worst], note: str = "") -> Bound:
-    return Bound(
-        key=f"two-lines:random/{quantity}/lower",
-        title="two lines, random ordering",
-        source="two lines (the pair of Evron et al. 2022, Theorem 10, cloned), with w* halfway between them",
-        quantity=quantity,
-        orderings=("with replacement",),
-        kind="lower",
-        expression=right,
-        needs=("T",),
-        conditions=(_PAIRS, ROOM),
-        convention=WORST,
-        note=note,
-        tight=True,
-        instance=lambda tasks, k: _cloned(tasks, worst(tasks, k)),
-    )
-
-
-def _pairs(ordering: Ordering) -> Draw:
-    """Two tasks, lines in a plane half of the time; each of them once, or any number of draws."""
-
-    def draw(rng: np.random.Generator, index: int) -> Instance:
-        tasks = families.two_lines(rng.uniform(0, np.pi / 2))
-        if index % 2:
-            dim = int(rng.integers(1, 7))
-            matrices = [rng.standard_normal((int(rng.integers(1, dim + 1)), dim)) for _ in range(2)]
-            tasks = realizable(matrices, rng.standard_normal(dim))
-        once = isinstance(ordering.law, Permutation)
-        return Instance(tasks, ordering, 2 if once else int(np.exp(rng.uniform(np.log(2), np.log(60)))))
-
-    return draw
-
-
-def _exact(right: Expression, quantity: Quantity, *, single_pass: bool = False) -> None:
-    name, order = ("single-pass", "without replacement") if single_pass else ("random", "with replacement")
-    expected_at_most(
-        Bound(
-            key=f"two-lines:{name}/{quantity}",
-            title=f"two tasks, {order if single_pass else 'random ordering'}: the exact worst case",
-            source=f"principal angles of two subspaces, {HERE} (two-lines:{name})",
-            quantity=quantity,
-            orderings=(order,),
-            expression=right,
-            range=Range(1, "T" if single_pass else None),
-            needs=("T",),
-            conditions=(Condition(lambda s, k: s.T == 2, "is for T = 2"),),
-            status="proved here",
-            note="The problem splits into planes, in each of which the "
-            f"{quantity} is an explicit function of one angle.",
-            tight=True,
-        ),
-        part=quantity,
-        statement=f"{'E L(w_k)' if quantity == 'loss' else 'E F(k)'} <= {{}} for two tasks, {order}"
-        + (", k <= 2" if single_pass else ""),
-        draw=_pairs(WithoutReplacement() if single_pass else WithReplacement()),
-    )
-
-
-def _single_pass(right: Expression, quantity: Quantity, worst: Callable[[int, int], Worst]) -> Bound:
-    return replace(
-        _lower(right.where(*_ABOUT), quantity, worst),
-        key=f"two-lines:single-pass/{quantity}/lower",
-        title="two lines cloned, without replacement",
-        source=f"footnote of Table 1 in Evron et al. 2026, {HERE} (two-lines:single-pass)",
-        status="proved here",
-        orderings=("without replacement",),
-        range=Range(2, "T"),
-        note="By Jensen's inequality over the number of changes of line.",
-        tight=False,
-    )
 
 
 def _cloned(tasks: int, worst: Worst) -> RegressionTasks:
@@ -175,16 +84,98 @@ _PASS_FORGETTING = (S * (K - 1) * T / (K * (T - 1))) * Expression(
     r"\max_c\frac{(1-c^2)(1+c)}{8}c^{\frac{3k-4+(k-2)(k-3)(T-2)/(T-3)}{k-1}}",
     lambda s, k: _pass_forgetting(int(known(s.T)), k).value,
 )
+
+
+def _pairs(ordering: Ordering) -> Draw:
+    """Two tasks, lines in a plane half of the time; each of them once, or any number of draws."""
+
+    def draw(rng: np.random.Generator, index: int) -> Instance:
+        tasks = families.two_lines(rng.uniform(0, np.pi / 2))
+        if index % 2:
+            dim = int(rng.integers(1, 7))
+            matrices = [rng.standard_normal((int(rng.integers(1, dim + 1)), dim)) for _ in range(2)]
+            tasks = realizable(matrices, rng.standard_normal(dim))
+        once = isinstance(ordering.law, Permutation)
+        return Instance(tasks, ordering, 2 if once else int(np.exp(rng.uniform(np.log(2), np.log(60)))))
+
+    return draw
+
+
+# Two lines ------------------------------------------------------------------------------------------------------------
+
+_lower = partial(
+    Theorem,
+    kind="lower",
+    needs=("T",),
+    conditions=(
+        Condition(lambda s, k: known(s.T) % 2 == 0, "is for even T, so that both lines are cloned equally often"),
+        ROOM,
+    ),
+    convention=WORST,
+)
+_random = _lower(
+    "two-lines:random",
+    "two lines, random ordering",
+    source="two lines (the pair of Evron et al. 2022, Theorem 10, cloned), with w* halfway between them",
+    orderings="with replacement",
+    tight=True,
+)
+_single_pass = _lower(
+    "two-lines:single-pass",
+    "two lines cloned, without replacement",
+    source=f"footnote of Table 1 in Evron et al. 2026, {HERE} (two-lines:single-pass)",
+    status="proved here",
+    orderings="without replacement",
+    range=Range(2, "T"),
+    note="By Jensen's inequality over the number of changes of line.",
+)
+
+
+def _exact(right: Expression, quantity: Quantity, *, single_pass: bool = False) -> None:
+    name, order = ("single-pass", "without replacement") if single_pass else ("random", "with replacement")
+    words = f"{NAMES[quantity]} <= {{}} for two tasks, {order}{', k <= 2' if single_pass else ''}"
+    Theorem(
+        f"two-lines:{name}",
+        f"two tasks, {order if single_pass else 'random ordering'}: the exact worst case",
+        source=f"principal angles of two subspaces, {HERE} (two-lines:{name})",
+        orderings=order,
+    )(
+        quantity,
+        right,
+        range=Range(1, "T" if single_pass else None),
+        needs=("T",),
+        conditions=(Condition(lambda s, k: s.T == 2, "is for T = 2"),),
+        status="proved here",
+        note=f"The problem splits into planes, in each of which the {quantity} is an explicit function of one angle.",
+        tight=True,
+        check=expected(_pairs(WithoutReplacement() if single_pass else WithReplacement()), words),
+    )
+
+
 _ABOUT = ("about S / (2 e k) at k = T", r"\approx\frac{S}{2ek}\ \text{at}\ k=T")
 _NEAR = "Exceeds 0.989 of thm:random_convergence_rate at k = 100 and 0.994 at k = 200."
 
-register_bound(
-    _lower(_LOSS.where("about S / (2 e k)", r"\approx\frac{S}{2ek}"), "loss", lambda _, k: two_lines_loss(k), _NEAR)
+_random(
+    "loss",
+    _LOSS.where("about S / (2 e k)", r"\approx\frac{S}{2ek}"),
+    "lower",
+    note=_NEAR,
+    instance=lambda tasks, k: _cloned(tasks, two_lines_loss(k)),
 )
 _exact(_LOSS, "loss")
-register_bound(_lower(_FORGETTING, "forgetting", lambda _, k: two_lines_forgetting(k)))
+_random("forgetting", _FORGETTING, "lower", instance=lambda tasks, k: _cloned(tasks, two_lines_forgetting(k)))
 _exact(_FORGETTING, "forgetting")
-register_bound(_single_pass(_PASS_LOSS, "loss", _pass_loss))
+_single_pass(
+    "loss",
+    _PASS_LOSS.where(*_ABOUT),
+    "lower",
+    instance=lambda tasks, k: _cloned(tasks, _pass_loss(tasks, k)),
+)
 _exact(_PASS_LOSS, "loss", single_pass=True)
-register_bound(_single_pass(_PASS_FORGETTING, "forgetting", _pass_forgetting))
+_single_pass(
+    "forgetting",
+    _PASS_FORGETTING.where(*_ABOUT),
+    "lower",
+    instance=lambda tasks, k: _cloned(tasks, _pass_forgetting(tasks, k)),
+)
 _exact(_PASS_FORGETTING, "forgetting", single_pass=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, small, steps
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import projected
 from forgetting.theory.expectations import Expected, distinct, probabilities
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Sides
 
 MOST_STEPS = 60
 

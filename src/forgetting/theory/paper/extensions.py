@@ -8,6 +8,7 @@ C is the intersection of the sets, w* its point nearest to w_0, S = |w_0 - w*|^2
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError
 from forgetting.orderings import Explicit
 from forgetting.schemes import POCS
-from forgetting.theory.bound import Range
+from forgetting.theory.bound import Bound
 from forgetting.theory.checking import (
     all_of,
     at_most,
@@ -29,7 +30,7 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import Check, CheckPaths, Missing, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_point
 from forgetting.theory.expectations import over_orders
 from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, last_iterate, number, root
@@ -37,24 +38,25 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
-from forgetting.theory.registry import get_bound
+from forgetting.theory.registry import Statement, add_statement, get_bound
 from forgetting.theory.set_draws import classified, sets, weakly
-from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
+from forgetting.theory.terms import Range
+from forgetting.theory.theorem import Checked, Theorem, compared
+from forgetting.theory.verdict import Check, CheckPaths, Draw, Missing, Sides
 
 _ALL = ("w", "z", "task")
 
 
-def _project(instance: Instance, w: Array) -> Array:
-    """The projection onto the set of the task that the instance names."""
-    task = int(instance.extra("task"))
+def _project(instance: Instance, task: int, w: Array) -> Array:
+    """The projection onto the set of a task."""
     point = instance.posed.project(task, w)
     check_point(instance, task, w, point)
     return np.asarray(point)
 
 
-def _half_square(instance: Instance, w: Array) -> tuple[float, Array]:
+def _half_square(instance: Instance, task: int, w: Array) -> tuple[float, Array]:
     """f(w) = 1/2 dist(w, C)^2 and w - P(w), its gradient by the statement."""
-    gap = w - _project(instance, w)
+    gap = w - _project(instance, task, w)
     return 0.5 * float(gap @ gap), gap
 
 
@@ -64,12 +66,10 @@ _pocs = partial(declare_claim, label="reduc:pocs", missing=convex_sets)
 @_pocs(
     part="convex and smooth",
     statement="f(w) = 1/2 dist(w, C)^2 is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z>, g = I - P",
-    needs=_ALL,
     draw=sets(*_ALL),
 )
-def _(instance: Instance) -> Sides:
-    w, z = instance.extra("w"), instance.extra("z")
-    change = _half_square(instance, w)[1] - _half_square(instance, z)[1]
+def _(instance: Instance, w: Array, z: Array, task: int) -> Sides:
+    change = _half_square(instance, task, w)[1] - _half_square(instance, task, z)[1]
     size = float(np.linalg.norm(w) + np.linalg.norm(z) + np.linalg.norm(change))
     return Sides(float(change @ change), float(change @ (w - z)), 1e-9 * float(np.linalg.norm(w - z)) * size)
 
@@ -77,16 +77,14 @@ def _(instance: Instance) -> Sides:
 @_pocs(
     part="gradient step",
     statement="P(w) = w - grad f(w): |f(w+v) - f(w-v) - 2 <w - P(w), v>| <= |v|^2 / 2, and so for every small v",
-    needs=("w", "v", "task"),
     note="Convexity and 1-smoothness put f(w +- v) within |v|^2/2 above the tangent, so the difference is at most "
     "that; v -> 0 identifies the gradient. Checked with v scaled to 1e-3.",
     draw=sets("w", "v", "task"),
 )
-def _(instance: Instance) -> Sides:
-    w, v = instance.extra("w"), instance.extra("v")
+def _(instance: Instance, w: Array, v: Array, task: int) -> Sides:
     v = 1e-3 * v / max(float(np.linalg.norm(v)), 1e-300)
-    _, gradient = _half_square(instance, w)
-    lhs = abs(_half_square(instance, w + v)[0] - _half_square(instance, w - v)[0] - 2 * float(gradient @ v))
+    (above, _), (below, _), (_, gradient) = (_half_square(instance, task, point) for point in (w + v, w - v, w))
+    lhs = abs(above - below - 2 * float(gradient @ v))
     return Sides(lhs, float(v @ v) / 2, 1e-12 * (1 + float(gradient @ gradient)))
 
 
@@ -100,27 +98,23 @@ _gradient = partial(declare_claim, label="lem:proj_gradineq", missing=convex_set
 @_gradient(
     part="inequality",
     statement="(2 - gamma) f(w) - f(z)/gamma <= (w - P(w)).(w - z) for every z and gamma > 0, f = 1/2 dist^2",
-    needs=(*_ALL, "gamma"),
     draw=sets(*_ALL, "gamma"),
     note="The last display of the proof prints an equality where its first part has proved >= only.",
 )
-def _(instance: Instance) -> Sides:
-    w, z, gamma = instance.extra("w"), instance.extra("z"), float(instance.extra("gamma"))
-    value, gradient = _half_square(instance, w)
-    lhs = (2 - gamma) * value - _half_square(instance, z)[0] / gamma
+def _(instance: Instance, w: Array, z: Array, task: int, gamma: float) -> Sides:
+    value, gradient = _half_square(instance, task, w)
+    lhs = (2 - gamma) * value - _half_square(instance, task, z)[0] / gamma
     return Sides(lhs, float(gradient @ (w - z)), (1 + gamma + 1 / gamma) * _noise(w, z, gradient))
 
 
 @_gradient(
     part="inside",
     statement="2 f(w) <= (w - P(w)).(w - u) for every u in the set; u = P(z) here",
-    needs=_ALL,
     draw=sets(*_ALL),
 )
-def _(instance: Instance) -> Sides:
-    w = instance.extra("w")
-    inside = _project(instance, instance.extra("z"))
-    value, gradient = _half_square(instance, w)
+def _(instance: Instance, w: Array, z: Array, task: int) -> Sides:
+    inside = _project(instance, task, z)
+    value, gradient = _half_square(instance, task, w)
     return Sides(2 * value, float(gradient @ (w - inside)), _noise(w, inside, gradient))
 
 
@@ -131,45 +125,35 @@ _LEAVING_ONE_OUT = (
 _ONE_PASS = Range(1, "T")
 
 
-def _rate(bound: Bound, kind: Missing) -> tuple[CheckPaths, Missing, str]:
-    """Both sides of the bound, its condition, and the words after the quantity that it bounds."""
-
+def _rate(bound: Bound) -> CheckPaths:
     def check(instance: Instance) -> Sides:
         orders, setting = over_orders(instance), setting_of(instance)
         lhs, doubt = orders.seen if bound.quantity == "forgetting" else orders.loss
         return at_most(lhs, bound, setting, instance.k, doubt + 1e-9 * setting.scale, orders.how)
 
-    last = 0 if bound.orderings == WITHOUT else None
-    words = f"<= {bound.formula}, w* the common solution nearest to w_0, {bound.orderings[0]}"
-    return CheckPaths(check), all_of(kind, pocs, covers(*bound.orderings), steps(1, last=last)), words
+    return CheckPaths(check)
 
 
-def declare_on_projections(bound: Bound, suffix: str = "") -> None:
-    """Register the bound with its check: residuals on convex sets, forgetting on classification tasks."""
-    name = bound.orderings[0].partition(" ")[0]
-    residual = bound.quantity == "residual"
-    made, applies, words = _rate(bound, convex_sets if residual else classification)
-    checked(
-        bound,
-        part=f"{name} replacement{suffix}",
-        statement=f"{'E (1/2T) sum_m dist(w_k, C_m)^2' if residual else 'E F(k)'} {words}",
-        paths=made,
-        draw=(sets if residual else classified)(ordering=name, long=True),
-        missing=applies,
-    )
+def checked_on(
+    left: str, ordering: tuple[str, ...], kind: Missing, draw: Callable[..., Draw], part: str = "{}"
+) -> Checked:
+    """The check of a bound on convex sets or on classification tasks, under this ordering."""
+    words = f"{left} <= {{}}, w* the common solution nearest to w_0, {ordering[0]}"
+    applies = all_of(kind, pocs, covers(*ordering), steps(1, last=0 if ordering == WITHOUT else None))
+    chosen = draw(ordering=ordering[0].partition(" ")[0], long=True)
+    return compared(_rate, words, chosen, applies, part.format(ordering[0]))
 
 
 # thm:pocs-rate --------------------------------------------------------------------------------------------------------
 
-
-_residual = partial(
-    Bound,
-    source=cite("thm:pocs-rate"),
-    quantity="residual",
+_residual = Theorem(
+    "thm:pocs-rate",
+    "universal rate of projections",
     problems=("regression", "classification", "sets"),
     assumptions="closed convex sets with a common point, learned by projection",
     convention="mean over all tasks of half the squared distance to the task's solutions",
 )
+ON_SETS = partial(checked_on, "E (1/2T) sum_m dist(w_k, C_m)^2", kind=convex_sets, draw=sets)
 
 
 def _seen(steps_made: int) -> float:
@@ -179,75 +163,49 @@ def _seen(steps_made: int) -> float:
 #: The in-sample residual in units of |w_0 - w*|^2; one step leaves exactly 0.
 SEEN = Expression("2 A(k-1) + 1/k", r"2A(k-1)+\frac1k", lambda s, k: _seen(k), level=SUM)
 
-_TITLE = "universal rate of projections"
-declare_on_projections(
-    _residual("thm:pocs-rate/residual/with", _TITLE, orderings=WITH, expression=7 * DISTANCE / root(K, 4))
+_residual("residual", 7 * DISTANCE / root(K, 4), "with", orderings=WITH, check=ON_SETS(WITH))
+_residual(
+    "residual",
+    7 * DISTANCE / root(K, 4),
+    "without",
+    orderings=WITHOUT,
+    range=_ONE_PASS,
+    status="gap in the printed proof",
+    note=_LEAVING_ONE_OUT,
+    check=ON_SETS(WITHOUT),
 )
-declare_on_projections(
-    _residual(
-        "thm:pocs-rate/residual/without",
-        _TITLE,
-        orderings=WITHOUT,
-        range=_ONE_PASS,
-        expression=7 * DISTANCE / root(K, 4),
-        status="gap in the printed proof",
-        note=_LEAVING_ONE_OUT,
-    )
-)
-register_bound(
-    _residual(
-        "thm:pocs-rate/residual/with/proof",
-        f"{_TITLE}, from the proof",
-        orderings=WITH,
-        expression=E * DISTANCE / (2 * root(K, 4)),
-        origin="proof",
-    )
-)
-register_bound(
-    _residual(
-        "thm:pocs-rate/residual/with/product",
-        f"{_TITLE}, product of the proof",
-        orderings=WITH,
-        expression=DISTANCE * average_iterate(K),
-        origin="proof",
-        note=PRODUCT,
-    )
-)
-declare_on_projections(
-    _residual(
-        "thm:pocs-rate/residual/without/corrected",
-        f"{_TITLE} without replacement, leaving one set out",
-        orderings=WITHOUT,
-        range=_ONE_PASS,
-        expression=DISTANCE * (K / T * SEEN + (T - K) / T * average_iterate(K)),
-        status="corrected",
-        origin="tightened",
-        note=_LEAVING_ONE_OUT,
-    ),
-    ", corrected",
+_residual("residual", E * DISTANCE / (2 * root(K, 4)), "with/proof", orderings=WITH)
+_residual("residual", DISTANCE * average_iterate(K), "with/product", orderings=WITH, note=PRODUCT)
+_residual(
+    "residual",
+    DISTANCE * (K / T * SEEN + (T - K) / T * average_iterate(K)),
+    "without/corrected",
+    title=f"{_residual.title} without replacement, leaving one set out",
+    orderings=WITHOUT,
+    range=_ONE_PASS,
+    status="corrected",
+    origin="tightened",
+    note=_LEAVING_ONE_OUT,
+    check=ON_SETS(WITHOUT, part="{}, corrected"),
 )
 
 # cor:pocs_forgetting --------------------------------------------------------------------------------------------------
 
 _DISPLAY = "The display before the theorem should bound F(k) by distances of w_k, not of w_(k-1)."
-
-
-_RATE = "universal rate of continual classification"
-_forgetting = partial(
-    Bound,
-    source=cite("cor:pocs_forgetting"),
-    quantity="forgetting",
+_forgetting = Theorem(
+    "cor:pocs_forgetting",
+    "universal rate of continual classification",
     problems=("classification", "sets"),
     assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
     convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
 )
-_proof = partial(
-    _forgetting, title=f"{_RATE}, from the proof", expression=(E / root(K, 4) + number(4) / K) * S, origin="proof"
-)
-_product = partial(
+ON_TASKS = partial(checked_on, "E F(k)", kind=classification, draw=classified)
+_FROM_PROOF = (E / root(K, 4) + number(4) / K) * S
+_leaving_one_out = partial(
     _forgetting,
-    title=f"{_RATE}, leaving one task out",
-    expression=(SEEN * S).where("0 at k = 1"),
+    "forgetting",
+    (SEEN * S).where("0 at k = 1"),
+    title=f"{_forgetting.title}, leaving one task out",
     origin="tightened",
     note="The argument of lem:in_to_all_sample carried over: the run that skips task i has never seen it.",
 )
@@ -255,41 +213,35 @@ _product = partial(
 
 def declare_on_sets(bound: Bound) -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
-    made, applies, words = _rate(bound, convex_sets)
-    declare_claim(
-        label=bound.label,
-        part=f"sets, {bound.orderings[0]}",
-        statement=f"E F(k), L_m = dist^2/2, {words}",
-        status=bound.status,
-        note=bound.note,
-        draw=sets(ordering=bound.orderings[0].partition(" ")[0], long=True),
-        missing=applies,
-    )(made)
+    check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, "sets, {}")
+    add_statement(Statement(claim=replace(check(bound), title="")))
 
 
 FORGETTING_WITH = _forgetting(
-    "cor:pocs_forgetting/forgetting/with", _RATE, orderings=WITH, expression=7 * S / root(K, 4), note=_DISPLAY
+    "forgetting", 7 * S / root(K, 4), "with", orderings=WITH, note=_DISPLAY, check=ON_TASKS(WITH)
 )
-FORGETTING_WITHOUT = _forgetting(
-    "cor:pocs_forgetting/forgetting/without",
-    _RATE,
+_forgetting("forgetting", _FROM_PROOF, "with/proof", orderings=WITH)
+_leaving_one_out("with/product", orderings=WITH)
+_FORGETTING_WITHOUT = _forgetting(
+    "forgetting",
+    7 * S / root(K, 4),
+    "without",
     orderings=WITHOUT,
     range=_ONE_PASS,
-    expression=7 * S / root(K, 4),
     status="gap in the printed proof",
     note=f"{_DISPLAY} {_LEAVING_ONE_OUT}",
+    check=ON_TASKS(WITHOUT),
 )
-declare_on_projections(FORGETTING_WITH)
-register_bound(_proof("cor:pocs_forgetting/forgetting/with/proof", orderings=WITH))
-register_bound(_product("cor:pocs_forgetting/forgetting/with/product", orderings=WITH))
-declare_on_projections(FORGETTING_WITHOUT)
-register_bound(_proof("cor:pocs_forgetting/forgetting/without/proof", orderings=WITHOUT, range=Range(1, "T-1")))
-declare_on_projections(
-    _product("cor:pocs_forgetting/forgetting/without/product", orderings=WITHOUT, range=_ONE_PASS, status="corrected"),
-    ", corrected",
+_forgetting("forgetting", _FROM_PROOF, "without/proof", orderings=WITHOUT, range=Range(1, "T-1"))
+_leaving_one_out(
+    "without/product",
+    orderings=WITHOUT,
+    range=_ONE_PASS,
+    status="corrected",
+    check=ON_TASKS(WITHOUT, part="{}, corrected"),
 )
 declare_on_sets(FORGETTING_WITH)
-declare_on_sets(FORGETTING_WITHOUT)
+declare_on_sets(_FORGETTING_WITHOUT)
 
 
 def _display(step: int) -> Check:
@@ -317,28 +269,26 @@ def _display_exactly(instance: Instance) -> Sides:
     return Sides(lhs, rhs, how="50 digits")
 
 
-_ANY_ORDER = all_of(classification, pocs, covers("any"), steps(1))
-declare_claim(
+_display_claim = partial(
+    declare_claim,
     label="cor:pocs_forgetting",
+    source=f"{cite('cor:pocs_forgetting')}, display before it",
+    draw=classified(ordering="sequence"),
+    missing=all_of(classification, pocs, covers("any"), steps(1)),
+)
+_display_claim(
     part="display, w_(k-1)",
     statement="F(k) <= (R^2/2k) sum_(t<=k) dist(w_(k-1), C_tau(t))^2 for any order",
-    source=f"{cite('cor:pocs_forgetting')}, display before it",
     status="refuted",
     note="As printed before the theorem, with distances of w_(k-1): those count what the last task still had to learn, "
     "and not what learning it did to the others.",
-    draw=classified(ordering="sequence"),
-    missing=_ANY_ORDER,
     precise=_display_exactly,
 )(_display(-2))
-declare_claim(
-    label="cor:pocs_forgetting",
+_display_claim(
     part="display, w_k",
     statement="F(k) <= (R^2/2k) sum_(t<=k) dist(w_k, C_tau(t))^2 for any order",
-    source=f"{cite('cor:pocs_forgetting')}, display before it",
     status="corrected",
     note="With distances of w_k.",
-    draw=classified(ordering="sequence"),
-    missing=_ANY_ORDER,
 )(_display(-1))
 
 

@@ -10,12 +10,12 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.schemes import GradientDescent, Kaczmarz
 from forgetting.theory.checking import ROUNDING, all_of, regression, trajectory
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import points, projected, realizable
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Sides
 
 
 def modified_loss(instance: Instance, task: int, w: Array) -> float:
@@ -140,11 +140,8 @@ def _(instance: Instance) -> Sides:
 _modified = partial(declare_claim, label="lem:cl_gd_equiv", missing=regression)
 
 
-@_modified(
-    part="upper bound", statement="L_m(w) <= R^2 f_m(w), for every w", needs=("task", "w"), draw=points("task", "w")
-)
-def _(instance: Instance) -> Sides:
-    task, w = int(instance.extra("task")), instance.extra("w")
+@_modified(part="upper bound", statement="L_m(w) <= R^2 f_m(w), for every w", draw=points("task", "w"))
+def _(instance: Instance, task: int, w: Array) -> Sides:
     lhs = instance.tasks.task_loss(task, w)
     rhs = instance.tasks.radius**2 * modified_loss(instance, task, w)
     noise = ROUNDING * instance.tasks.radius**2 * (float(np.linalg.norm(w)) + _scale(instance)) ** 2
@@ -157,11 +154,9 @@ def _(instance: Instance) -> Sides:
     kind="equality",
     note="The gradient is a central difference, and is also compared with w - P_m(w), P_m the projection that the "
     "library computes.",
-    needs=("task", "w"),
     draw=points("task", "w"),
 )
-def _(instance: Instance) -> Sides:
-    task, w = int(instance.extra("task")), instance.extra("w")
+def _(instance: Instance, task: int, w: Array) -> Sides:
     gradient = modified_gradient(instance, task, w)
     formula, step = _pinv(instance, task) @ _missed(instance, task, w), w - instance.tasks.project(task, w)
     gap = max(float(np.linalg.norm(gradient - formula)), float(np.linalg.norm(gradient - step)))
@@ -172,11 +167,9 @@ def _(instance: Instance) -> Sides:
 @_modified(
     part="convex and smooth",
     statement="f_m is convex and 1-smooth: |g(w) - g(z)|^2 <= <g(w) - g(z), w - z> for its gradient g (Baillon-Haddad)",
-    needs=("task", "w", "z"),
     draw=points("task", "w", "z"),
 )
-def _(instance: Instance) -> Sides:
-    task, w, z = int(instance.extra("task")), instance.extra("w"), instance.extra("z")
+def _(instance: Instance, task: int, w: Array, z: Array) -> Sides:
     pinv, (matrix, _) = _pinv(instance, task), equations(instance.tasks, task)
     change = pinv @ (matrix @ (w - z))
     return Sides(float(change @ change), float(change @ (w - z)), ROUNDING * float((w - z) @ (w - z)))

@@ -14,19 +14,21 @@ from dataclasses import replace
 from functools import partial
 
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Condition, Kind, Origin, Range, Status
+from forgetting.theory.bound import Bound
 from forgetting.theory.checking import ROUNDING, all_of, at_most, covers, least_squares, paths, steps
-from forgetting.theory.claim import CheckPaths, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, with_doubt
 from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K, S, X, last_iterate, logarithm, root
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.statement import Bound, checked, declare_claim, register_bound
+from forgetting.theory.terms import Condition, Range
+from forgetting.theory.theorem import Checked, Theorem, compared
+from forgetting.theory.verdict import CheckPaths, Missing, Settle, Sides, unchanged
 
 X_IS = "x = eta beta"
+SGD_SCHEMES = ("projection", "sgd")
 SMOOTH = "realizable least squares, beta-smooth in every task, fixed step size eta < 2/beta"
 
 
@@ -90,73 +92,51 @@ def next_loss_at_most(bound: Bound) -> CheckPaths:
 # thm:sgd_last_iterate_main --------------------------------------------------------------------------------------------
 
 
-def _with_replacement(
-    variant: str, title: str, right: Expression, condition: Condition, *, kind: Kind = "upper",
-    status: Status = "holds as stated", origin: Origin = "statement", first: int = 1, note: str = "",
-) -> Bound:  # fmt: skip
-    return Bound(
-        key=f"thm:sgd_last_iterate_main/objective{variant}",
-        title=f"last iterate of SGD{title}",
-        source=cite("thm:sgd_last_iterate_main"),
-        quantity="objective",
-        orderings=("i.i.d.",),
-        schemes=("projection", "sgd"),
-        assumptions=SMOOTH,
-        needs=("eta", "beta"),
-        convention="f is the mean of the f_m under the sampling probabilities; T there is k here",
-        range=Range(first),
-        expression=right,
-        conditions=(condition,),
-        kind=kind,
-        status=status,
-        origin=origin,
-        note=note,
-    )
+_last = Theorem(
+    "thm:sgd_last_iterate_main",
+    "last iterate of SGD",
+    orderings="i.i.d.",
+    schemes=SGD_SCHEMES,
+    assumptions=SMOOTH,
+    needs=("eta", "beta"),
+    convention="f is the mean of the f_m under the sampling probabilities; T there is k here",
+)
 
 
+def _checked(part: str, applies: Missing, settle: Settle = unchanged) -> Checked:
+    statement = "E f(w_k) <= {}, k >= 1, with replacement, any weights"
+    missing = all_of(applies, covers("i.i.d."), steps(1))
+    return compared(next_loss_at_most, statement, descents(), missing, part, settle)
+
+
+AT_ONE = least_squares(1 - 1e-9, 1, closed=True)
 STATED = E * D_SQUARED / (2 * ETA * (2 - X) * K ** ((1 - X / 2) ** 2))
-GENERAL = _with_replacement("", "", STATED.where(X_IS), STEP)
-checked(
-    GENERAL,
-    part="general",
-    paths=next_loss_at_most(GENERAL),
-    statement=f"E f(w_k) <= {GENERAL.formula}, k >= 1, with replacement, any weights",
-    draw=descents(),
-    missing=all_of(least_squares(), covers("i.i.d."), steps(1)),
+GENERAL = _last("objective", STATED.where(X_IS), conditions=(STEP,), check=_checked("general", least_squares()))
+_last(
+    "objective",
+    E * BETA * D_SQUARED / (2 * root(K, 4)),
+    "greedy",
+    conditions=(GREEDY,),
+    check=_checked("eta = 1/beta", AT_ONE, with_greedy_step),
 )
-AT_GREEDY = _with_replacement("/greedy", " at eta = 1/beta", E * BETA * D_SQUARED / (2 * root(K, 4)), GREEDY)
-checked(
-    AT_GREEDY,
-    part="eta = 1/beta",
-    paths=next_loss_at_most(AT_GREEDY),
-    statement=f"E f(w_k) <= {AT_GREEDY.formula}, k >= 1, with replacement, any weights",
-    draw=descents(),
-    missing=all_of(least_squares(1 - 1e-9, 1, closed=True), covers("i.i.d."), steps(1)),
-    settle=with_greedy_step,
-)
-register_bound(
-    _with_replacement(
-        "/log",
-        " at eta = 1/(beta log k)",
-        BETA * D_SQUARED * logarithm(K) / K,
-        LOG,
-        kind="rate",
-        status="rate only",
-        first=2,
-        note="The theorem's own formula gives a factor exp(2 - 1/(4 log k)) / (4 - 2/log k), which tends to e^2/4.",
-    )
+_last(
+    "objective",
+    BETA * D_SQUARED * logarithm(K) / K,
+    "log",
+    conditions=(LOG,),
+    range=Range(2),
+    kind="rate",
+    status="rate only",
+    note="The theorem's own formula gives a factor exp(2 - 1/(4 log k)) / (4 - 2/log k), which tends to e^2/4.",
 )
 _PRODUCT_TEXT = "D^2 / (2 eta (2-x) (k+1)) prod_{j<=k} (1 + x(1-x/4)/j)"
 _PRODUCT_LATEX = r"\frac{D^2}{2\eta(2-\eta\beta)(k+1)}\prod_{j=1}^{k}\left(1+\frac{\eta\beta(1-\eta\beta/4)}{j}\right)"
-register_bound(
-    _with_replacement(
-        "/product",
-        ", product of the proof",
-        replace(BETA * D_SQUARED * last_iterate_of(K), text=_PRODUCT_TEXT, latex=_PRODUCT_LATEX).where(X_IS),
-        STEP,
-        origin="proof",
-        note=PRODUCT,
-    )
+_last(
+    "objective",
+    replace(BETA * D_SQUARED * last_iterate_of(K), text=_PRODUCT_TEXT, latex=_PRODUCT_LATEX).where(X_IS),
+    "product",
+    conditions=(STEP,),
+    note=PRODUCT,
 )
 
 # lem:regret_bound and lem:ratio_avg_last ------------------------------------------------------------------------------
@@ -168,28 +148,21 @@ def _regret(instance: Instance, numbers: Expected) -> Sides:
     return Sides(numbers.regret_sum(instance.k), rhs, numbers.doubt * instance.k + ROUNDING * rhs, how=numbers.how)
 
 
-checked(
-    Bound(
-        key="lem:regret_bound/regret",
-        title="regret of every ordering",
-        source=cite("lem:regret_bound"),
-        quantity="regret",
-        orderings=("any",),
-        schemes=("projection", "sgd"),
-        expression=(S / (2 * X * (2 - X) * K)).where("x = eta beta (S/(2k) for projections)"),
-        conditions=(STEP,),
-        assumptions="jointly realizable tasks, SGD on the modified objective (beta = 1) or on the loss (beta = R^2)",
-        convention="mean over the k visits of the loss just before the task is learned; sums there run over T+1 = k "
-        "visits",
-        note="Holds for every sequence of tasks, not only on average. The bound is reached in the limit of one task of "
-        "rank 1 repeated for ever. T + 1 there is k here.",
-        tight=True,
+Theorem("lem:regret_bound", "regret of every ordering", orderings="any", schemes=SGD_SCHEMES)(
+    "regret",
+    (S / (2 * X * (2 - X) * K)).where("x = eta beta (S/(2k) for projections)"),
+    conditions=(STEP,),
+    assumptions="jointly realizable tasks, SGD on the modified objective (beta = 1) or on the loss (beta = R^2)",
+    convention="mean over the k visits of the loss just before the task is learned; sums there run over T+1 = k visits",
+    note="Holds for every sequence of tasks, not only on average. The bound is reached in the limit of one task of "
+    "rank 1 repeated for ever. T + 1 there is k here.",
+    tight=True,
+    check=compared(
+        lambda bound: paths(_regret, sgd=True),
+        "sum_(t<k) f(w_t; i_t) <= |w_0 - w*|^2 / (2 eta (2 - eta beta)) for every sequence i_0, ..., i_(k-1)",
+        descents("sequence"),
+        all_of(least_squares(), covers("any"), steps(1)),
     ),
-    part=None,
-    statement="sum_(t<k) f(w_t; i_t) <= |w_0 - w*|^2 / (2 eta (2 - eta beta)) for every sequence i_0, ..., i_(k-1)",
-    paths=paths(_regret, sgd=True),
-    draw=descents("sequence"),
-    missing=all_of(least_squares(), covers("any"), steps(1)),
 )
 
 

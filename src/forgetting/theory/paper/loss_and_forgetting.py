@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,27 +20,32 @@ from forgetting.theory.checking import (
     steps,
     summed,
 )
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import permuted, projected
 from forgetting.theory.expectations import Expected, over_orders, with_doubt
 from forgetting.theory.expression import K, S, parameter
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import WITH
 from forgetting.theory.set_draws import sets
-from forgetting.theory.statement import Bound, checked, declare_claim
+from forgetting.theory.theorem import Theorem, compared
+from forgetting.theory.verdict import CheckPaths, Sides
 
 
-def _from_next(instance: Instance, numbers: Expected) -> Sides:
-    scale = setting_of(instance).scale
-    terms = {"the next loss": 2 * numbers.next_loss(instance.k - 1), "S/k": scale / instance.k}
-    lhs = numbers.forgetting(instance.k)
-    return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * scale, numbers.how)
+def _from(name: str, value: Callable[[Expected, int], float]) -> CheckPaths:
+    """F(k) against twice a loss one step before, and S/k."""
+
+    def check(instance: Instance, numbers: Expected) -> Sides:
+        scale = setting_of(instance).scale
+        terms = {name: 2 * value(numbers, instance.k - 1), "S/k": scale / instance.k}
+        lhs = numbers.forgetting(instance.k)
+        return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * scale, numbers.how)
+
+    return paths(check)
 
 
 _NEXT_TASK = "E F(k) <= E |X_tau(k) w_(k-1) - y_tau(k)|^2 + |w_0 - w*|^2 R^2 / k"
 _EXCHANGEABLE = "The proof needs exchangeable draws only, so with replacement any weights will do."
-_FROM_NEXT = paths(_from_next)
+_FROM_NEXT = _from("the next loss", lambda numbers, k: numbers.next_loss(k))
 _next_task = partial(declare_claim, label="lem:in_to_all_sample", note=_EXCHANGEABLE)
 _next_task(
     part="next task, with replacement",
@@ -55,27 +61,16 @@ _next_task(
 )(_FROM_NEXT)
 
 
-def _from_loss(instance: Instance, numbers: Expected) -> Sides:
-    scale = setting_of(instance).scale
-    terms = {"the loss": 2 * numbers.loss(instance.k - 1), "S/k": scale / instance.k}
-    lhs = numbers.forgetting(instance.k)
-    return summed(lhs, terms, 2 * numbers.doubt + ROUNDING * scale, numbers.how)
-
-
-checked(
-    Bound(
-        key="lem:in_to_all_sample/forgetting",
-        title="forgetting from the loss one step before",
-        source=cite("lem:in_to_all_sample"),
-        quantity="forgetting",
-        orderings=WITH,
-        expression=2 * parameter("previous_loss", "E L(w_(k-1))", r"\,\mathbb{E}\,\mathcal{L}(w_{k-1})") + S / K,
+Theorem("lem:in_to_all_sample", "forgetting from the loss one step before", orderings=WITH)(
+    "forgetting",
+    2 * parameter("previous_loss", "E L(w_(k-1))", r"\,\mathbb{E}\,\mathcal{L}(w_{k-1})") + S / K,
+    check=compared(
+        lambda bound: _from("the loss", lambda numbers, k: numbers.loss(k)),
+        "E F(k) <= 2 E L(w_(k-1)) + |w_0 - w*|^2 R^2 / k, with replacement, k >= 1",
+        projected(),
+        all_of(regression, projection, covers("with replacement"), steps(1)),
+        "loss, with replacement",
     ),
-    part="loss, with replacement",
-    statement="E F(k) <= 2 E L(w_(k-1)) + |w_0 - w*|^2 R^2 / k, with replacement, k >= 1",
-    paths=paths(_from_loss),
-    draw=projected(),
-    missing=all_of(regression, projection, covers("with replacement"), steps(1)),
 )
 
 # prop:loss_to_forgetting ----------------------------------------------------------------------------------------------

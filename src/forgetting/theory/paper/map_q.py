@@ -15,12 +15,12 @@ import numpy as np
 from forgetting.core.arrays import Array
 from forgetting.geometry import exact_rank
 from forgetting.theory.checking import all_of, covers, paths, projection, regression, small, steps
-from forgetting.theory.claim import Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_projections, equations
 from forgetting.theory.draws import collection, points, projected
 from forgetting.theory.expectations import Expected, distinct, remembered
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Sides
 
 EPS = 1e-13
 MOST_DIM = 500  # for products of d x d matrices
@@ -131,44 +131,39 @@ declare_claim(
 @declare_claim(
     label="cor:Q-is-positive",
     statement="A >= 0 implies Q[A] >= 0; checked as |A| - lambda_min(Q[A]) <= |A|, with A = a a^T for extras a = A",
-    needs=("A",),
     draw=points("A"),
     missing=_MATRICES,
 )
-def _(instance: Instance) -> Sides:
-    psd = instance.extra("A") @ instance.extra("A").T
+def _(instance: Instance, A: Array) -> Sides:
+    psd = A @ A.T
     size = _size(psd)
     return Sides(size - _least(apply_q(instance, psd)), size, EPS * size, how="eigenvalues", shift=size)
 
 
-_symmetric = partial(
-    declare_claim, label="cor:Q-is-symmetric", kind="equality", needs=("A",), draw=points("A"), missing=_MATRICES
-)
+_symmetric = partial(declare_claim, label="cor:Q-is-symmetric", kind="equality", draw=points("A"), missing=_MATRICES)
 
 
 @_symmetric(part="symmetric", statement="Q maps symmetric matrices to symmetric ones: |Q[A] - Q[A]^T| = 0")
-def _(instance: Instance) -> Sides:
-    matrix = instance.extra("A") + instance.extra("A").T
+def _(instance: Instance, A: Array) -> Sides:
+    matrix = A + A.T
     value = apply_q(instance, matrix)
     return Sides(float(np.linalg.norm(value - value.T)), 0.0, EPS * _size(matrix), _size(matrix))
 
 
 @_symmetric(part="transpose", statement="Q[A]^T = Q[A^T] for every A")
-def _(instance: Instance) -> Sides:
-    matrix = instance.extra("A")
-    gap = float(np.linalg.norm(apply_q(instance, matrix).T - apply_q(instance, matrix.T)))
-    return Sides(gap, 0.0, EPS * _size(matrix), _size(matrix))
+def _(instance: Instance, A: Array) -> Sides:
+    gap = float(np.linalg.norm(apply_q(instance, A).T - apply_q(instance, A.T)))
+    return Sides(gap, 0.0, EPS * _size(A), _size(A))
 
 
 @declare_claim(
     label="rem:Qk-is-positive",
     statement="A >= 0 implies that Q^n[A], n = k, is symmetric and >= 0; checked as for n = 1",
-    needs=("A",),
     draw=points("A", exponent=True),
     missing=_MATRICES,
 )
-def _(instance: Instance) -> Sides:
-    psd = instance.extra("A") @ instance.extra("A").T
+def _(instance: Instance, A: Array) -> Sides:
+    psd = A @ A.T
     size, value = _size(psd), apply_q(instance, psd, instance.k)
     skew = float(np.linalg.norm(value - value.T))
     return Sides(size - _least(value) + skew, size, EPS * size * (1 + instance.k), how="eigenvalues", shift=size)
@@ -177,11 +172,10 @@ def _(instance: Instance) -> Sides:
 @declare_claim(
     label="lem:Trace-inequality",
     statement="0 <= A <= B and C >= 0 imply tr(A C) <= tr(B C), with A = a a^T, B = A + b b^T, C = c c^T for extras",
-    needs=("A", "B", "C"),
     draw=points("A", "B", "C"),
 )
-def _(instance: Instance) -> Sides:
-    a, b, c = (instance.extra(name) @ instance.extra(name).T for name in "ABC")
+def _(instance: Instance, A: Array, B: Array, C: Array) -> Sides:
+    a, b, c = (matrix @ matrix.T for matrix in (A, B, C))
     lhs, rhs = float(np.trace(a @ c)), float(np.trace((a + b) @ c))
     return Sides(lhs, rhs, EPS * abs(rhs))
 
@@ -214,29 +208,25 @@ def _(instance: Instance) -> Sides:
     label="lem:Q trace",
     statement="tr(A Q^n[B]) = tr(Q^n[A] B) for all A, B and n = k >= 1",
     kind="equality",
-    needs=("A", "B"),
     draw=points("A", "B", exponent=True),
     missing=_MATRICES,
 )
-def _(instance: Instance) -> Sides:
-    a, b = instance.extra("A"), instance.extra("B")
-    lhs = float(np.trace(a @ apply_q(instance, b, instance.k)))
-    rhs = float(np.trace(apply_q(instance, a, instance.k) @ b))
-    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+def _(instance: Instance, A: Array, B: Array) -> Sides:
+    lhs = float(np.trace(A @ apply_q(instance, B, instance.k)))
+    rhs = float(np.trace(apply_q(instance, A, instance.k) @ B))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(A) * np.linalg.norm(B)))
 
 
 @declare_claim(
     label="cor:Q self adjoint",
     statement="<Q[A], B> = <A, Q[B]> for all A, B",
     kind="equality",
-    needs=("A", "B"),
     draw=points("A", "B"),
     missing=_MATRICES,
 )
-def _(instance: Instance) -> Sides:
-    a, b = instance.extra("A"), instance.extra("B")
-    lhs, rhs = float(np.sum(apply_q(instance, a) * b)), float(np.sum(a * apply_q(instance, b)))
-    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(a) * np.linalg.norm(b)))
+def _(instance: Instance, A: Array, B: Array) -> Sides:
+    lhs, rhs = float(np.sum(apply_q(instance, A) * B)), float(np.sum(A * apply_q(instance, B)))
+    return Sides(lhs, rhs, 0.0, float(np.linalg.norm(A) * np.linalg.norm(B)))
 
 
 _spectrum = partial(declare_claim, label="cor:Q spectrum", draw=points(), missing=_EIGENVALUES)

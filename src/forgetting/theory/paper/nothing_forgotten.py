@@ -17,14 +17,13 @@ from forgetting.orderings import Explicit, Ordering, WithoutReplacement, WithRep
 from forgetting.orderings.laws import Fixed, Independent, Permutation
 from forgetting.schemes import RecursiveLeastSquares
 from forgetting.theory.checking import ROUNDING, all_of, covers, paths, projection, regression, steps, trajectory
-from forgetting.theory.claim import Missing, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import equations
-from forgetting.theory.draws import projected, realizable
+from forgetting.theory.draws import Rng, projected, realizable
 from forgetting.theory.expectations import Expected, probabilities
 from forgetting.theory.instance import Instance
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import Missing, Sides
 
-Rng = np.random.Generator
 MOST_TASKS = 1000  # whose rows are compared in pairs
 _PROJECTED = all_of(regression, projection, covers("any"), steps(1))
 

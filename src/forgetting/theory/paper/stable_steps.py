@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from forgetting.core.arrays import Array
 from forgetting.geometry import lift
 from forgetting.schemes import SGD
 from forgetting.theory.checking import (
@@ -27,16 +28,17 @@ from forgetting.theory.checking import (
     steps,
     trajectory,
 )
-from forgetting.theory.claim import CheckPaths, Draw, Sides
+from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import check_point, equations
-from forgetting.theory.draws import descents, permuted, points
-from forgetting.theory.expectations import Numbers, as_least_squares
+from forgetting.theory.draws import descents, points
+from forgetting.theory.expectations import Engine, Numbers, as_least_squares
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.last_iterate import unit
+from forgetting.theory.paper.stability import few_tasks
 from forgetting.theory.precise import Precise, at_full_precision
 from forgetting.theory.set_draws import sets
-from forgetting.theory.statement import declare_claim
+from forgetting.theory.verdict import CheckPaths, Draw, Sides
 
 Numeric = Any  # arrays of floats, or of decimal numbers
 _Lift = Callable[[Any], Numeric]
@@ -62,7 +64,7 @@ def _stretched(draw: Draw) -> Draw:
 
 # eq:h-bound -----------------------------------------------------------------------------------------------------------
 
-_smooth = partial(declare_claim, label="eq:h-bound", needs=("task", "w", "z"))
+_smooth = partial(declare_claim, label="eq:h-bound")
 _H_BOUND = "|h(z) - h(w)| <= h(w) + beta |z - w|^2"
 _TWICE = "Equality where z misses the task by twice as much as w does."
 
@@ -89,8 +91,8 @@ def _h_bound_exactly(instance: Instance) -> Sides:
     draw=_stretched(points("task", "w", "z")),
     precise=_h_bound_exactly,
 )
-def _(instance: Instance) -> Sides:
-    tasks, task, w, z = instance.tasks, int(instance.extra("task")), instance.extra("w"), instance.extra("z")
+def _(instance: Instance, task: int, w: Array, z: Array) -> Sides:
+    tasks = instance.tasks
     size = sum(float(np.linalg.norm(point)) for point in (w, z, tasks.w_star))
     lhs = abs(tasks.task_loss(task, z) - tasks.task_loss(task, w))
     return Sides(lhs, _h_bound(instance, np.asarray)[1], ROUNDING * tasks.radius**2 * size**2)
@@ -103,8 +105,8 @@ def _(instance: Instance) -> Sides:
     missing=convex_sets,
     draw=_stretched(sets("task", "w", "z")),
 )
-def _(instance: Instance) -> Sides:
-    problem, task, w, z = instance.posed, int(instance.extra("task")), instance.extra("w"), instance.extra("z")
+def _(instance: Instance, task: int, w: Array, z: Array) -> Sides:
+    problem = instance.posed
     for point in (w, z):
         check_point(instance, task, point, problem.project(task, point))
     before, after = problem.distances(w)[task] ** 2 / 2, problem.distances(z)[task] ** 2 / 2
@@ -152,30 +154,20 @@ def _apart_exactly(instance: Instance) -> Sides:
     source=f"{cite('lem:wor_generalization')}, in the proof, from Hardt et al. 2016, Lemma 3.6",
     note="The paper uses that steps of eta <= 2/beta do not expand distances. What a step takes away is added here, so "
     "that there is something to check at every eta: equality at eta |A_t|^2 = 1 or at rank 1.",
-    needs=("z",),
     missing=all_of(least_squares(0, 2, closed=True), covers("any"), steps(1)),
     draw=_two_starts,
     precise=_apart_exactly,
 )
-def _(instance: Instance) -> Sides:
+def _(instance: Instance, z: Array) -> Sides:
     case = as_least_squares(instance)
-    runs = [trajectory(start, case.scheme) for start in (case, replace(case, w0=case.extra("z")))]
+    runs = [trajectory(start, case.scheme) for start in (case, replace(case, w0=z))]
     gap = runs[0].iterates[-1] - runs[1].iterates[-1]
-    size = case.start @ case.start + case.extra("z") @ case.extra("z") + case.tasks.w_star @ case.tasks.w_star
+    size = case.start @ case.start + z @ z + case.tasks.w_star @ case.tasks.w_star
     rhs = _apart(case, runs[0].order.tolist(), np.asarray)[1]
     return Sides(gap @ gap, rhs, ROUNDING * case.k * float(size), how="one run each")
 
 
 # eq:wor_stab_main -----------------------------------------------------------------------------------------------------
-
-
-def _few_tasks(rng: np.random.Generator, index: int) -> Instance:
-    """SGD on at most 6 tasks, so that there are at most 720 permutations."""
-    draw = permuted(1, 1, projections=False, clones=6, distinct=5)
-    case = draw(rng, index)
-    while case.tasks.num_tasks > 6:
-        case = draw(rng, 60)
-    return case
 
 
 def _swaps(instance: Instance, number: _Lift) -> tuple[Any, Any]:
@@ -213,7 +205,7 @@ def _few(instance: Instance) -> str | None:
 def _against_permutations(bound: bool) -> CheckPaths:
     """The next loss less the loss on what was seen, by the engines; the other side over all permutations."""
 
-    def check(engine: type[Numbers] | type[Precise], number: _Lift, instance: Instance) -> Sides:
+    def check(engine: Engine, number: _Lift, instance: Instance) -> Sides:
         case = as_least_squares(instance)
         numbers = engine(case)
         lhs = numbers.next_loss(case.k) - numbers.in_sample(case.k)
@@ -228,7 +220,7 @@ _swapped = partial(
     declare_claim,
     label="eq:wor_stab_main",
     missing=all_of(least_squares(0, 2, closed=True), covers("without replacement"), steps(1, last=1), _few),
-    draw=_few_tasks,
+    draw=few_tasks,
     note="The left side is exact by the sets of tasks seen, and the right side goes through all permutations.",
 )
 _SEEN = "E f(w_k; pi_k) - E mean_(i<k) f(w_k; pi_i)"
