@@ -74,7 +74,7 @@ def fresh(n: int) -> float:
 
 
 def visited(k: int) -> float:
-    """v(k), a bound on sum_t E |P_k ... P_(t+1) Pi_t z_(t-1)|^2, Pi_t the projection on the row space of step t.
+    """v(k), a bound on sum_t E |S_k ... S_(t+1) P_t z_(t-1)|^2, S_t the step t, P_t the row space of its task.
 
     >>> visited(2), round(visited(3), 5), visited(1)
     (0.5, 0.75758, 1.0)
@@ -151,7 +151,7 @@ _weighted(
     ),
     title="forgetting at rate 1/k",
     range=Range(1),
-    note="About 1.044 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
+    note="About 1.043 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
     "max_m |X_m|^2/(T p_m).",
 )  # fmt: skip
 
