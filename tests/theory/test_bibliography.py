@@ -61,7 +61,7 @@ def test_a_source_is_named_after_its_authors_and_its_year(source):
     _, _, fields = parsed(source.bibtex)
     authors = [plain(author).partition(",")[0] for author in fields["author"].split(" and ")]
     who = authors[0] if len(authors) == 1 else " and ".join(authors) if len(authors) == 2 else f"{authors[0]} et al."
-    assert source.name == f"{who} {fields['year']}"
+    assert source.name.rstrip("bc") == f"{who} {fields['year']}"  # letters tell those of one year apart
 
 
 def test_every_statement_resolves_to_its_sources():

@@ -4,7 +4,7 @@ A(k) = prod_{j<=k} (1 + 3/(4j)) / (2 (k + 1)): A(1) = 1.75/4, A(2) = 1.75 * 1.37
 A(3) = 2.40625 * 1.25 / 8 = 0.3759765625.
 """
 
-from math import cos, e, exp, log, pi, sqrt
+from math import acos, cos, e, exp, log, pi, sqrt
 
 import pytest
 
@@ -106,6 +106,28 @@ CASES = [
     ("strohmer2009:single rows/error", 2, 1.125, {"rank_max": 1, "rank_avg": 1, "rank_joint": 20}),
     # x = 1/32 and 2 x log(16) = log(2)/4
     ("sgd:varre-2021/objective", 16, 2 / (1 - log(2) / 4), {"eta": 0.0625, "beta": 0.5}),
+    # max_m |X_m|^2/(T p_m) |w_0 - w*|^2 = 14; u(1) = 0.76981/2
+    ("here:last-iterate/loss", 8, 2, {}),
+    ("here:last-iterate/loss/longer", 8, 27 / 16, {}),
+    ("here:last-iterate/loss/universal", 1, 9 * 0.384905, {}),
+    ("here:last-iterate/loss/universal", 0, 9, {}),
+    ("here:last-iterate/loss/weights", 1, 7 * 0.384905, {}),
+    ("here:last-iterate/loss/gap", 1, 7 * 0.384905, {}),
+    ("here:last-iterate/loss/gap", 2, 0.07, {"spectral_gap": 0.9}),  # 7 (1 - 0.9)^2, which is below 0.1 u(1) and u(2)
+    ("here:last-iterate/forgetting", 2, 9 * (sqrt(0.384905) + 0.5) ** 2, {}),
+    ("here:last-iterate/forgetting", 1, 36, {}),
+    ("here:single-pass/forgetting", 9, (1 + sqrt(27 / 16)) ** 2, {}),
+    ("here:single-pass/loss", 5, (1 + sqrt(27 / 16)) ** 2 * 18 / 40 + 3 / 4 * 27 * 18 / (32 * 6), {}),
+    ("here:sgd-last-iterate/objective", 3, 27 * 4 / (32 * 4), {"eta": 0.5}),  # rho(1) = 16/27
+    ("here:sgd-last-iterate/objective", 3, 2 / 3 * 5 * pi**2 / (32 * acos(0.25) ** 2), {}),  # x = 1/2
+    ("here:single-pass-sgd/objective", 3, 2 / 4 * ((1 + sqrt(27 / 16)) ** 2 + 27 / 64), {"eta": 0.5}),
+    ("here:sgd-last-iterate/objective/universal", 1, 4 * 0.384905, {}),
+    ("here:projections/residual/with", 3, 1, {}),
+    ("here:projections/residual/without", 20, (sqrt(2.4396 / sqrt(19)) + 1 / sqrt(20)) ** 2, {}),
+    ("here:projections/residual/without", 1, 2 * (2 / 20 + 19 / 40), {}),  # c(0) = c(1) = 1
+    ("here:classification/forgetting/with", 16, 9 * (sqrt(0.5) + 0.25) ** 2, {}),
+    ("here:classification/forgetting/without", 17, 9 * (sqrt(0.6099) + 1 / sqrt(17)) ** 2, {}),
+    ("derezinski2026b:random/loss", 9, 2, {}),
     ("thm:pocs-rate/residual/with", 16, 7, {}),
     ("thm:pocs-rate/residual/with/proof", 16, e / 2, {}),
     ("thm:pocs-rate/residual/with/product", 2, 2.40625 / 3, {}),

@@ -229,6 +229,16 @@ CASES = [
     ("here:noise", "loss", Instance(CLASH, WITH, 1), 1, 1 / 3 + 1 / 3 * (2 / 3 * 4 + 2 / 3)),
     ("here:noise", "loss, centred", Instance(CLASH, WITH, 1), 1, 13 / 9),  # w_c = w*
     ("here:noise", "averaged loss", Instance(CLASH, WITH, 1), 5 / 3, 1 / 3 + 20),  # (2/3)(5/3)/(2/9) * 4
+    # of two orthogonal tasks the other one has (1/2) (1/sqrt(2))^2
+    ("here:last-iterate", "loss", orthogonal(2, 1, WITH), 1 / 8, 1 / 2),
+    ("here:last-iterate", "loss, longer", orthogonal(2, 1, WITH), 1 / 8, 27 / 64),
+    ("here:last-iterate", "loss, universal", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
+    ("here:last-iterate", "loss, weights", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
+    ("here:last-iterate", "loss, gap", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
+    ("here:last-iterate", "forgetting", orthogonal(2, 1, WITH), 0, 2),
+    ("here:single-pass", "loss", orthogonal(2, 1, WITHOUT), 1 / 8, (1 + (27 / 16) ** 0.5) ** 2 / 4 + 27 / 128),
+    ("here:single-pass", "forgetting", orthogonal(2, 1, WITHOUT), 0, (1 + (27 / 16) ** 0.5) ** 2 / 2),
+    ("here:single-pass", "next loss", orthogonal(2, 1, WITHOUT), 1 / 4, 27 / 64),
     ("needell2010:single rows", None, Instance(CLASH, fg.orderings.NormWeighted(), 1), 2, 2 / 3 * 4 + 3),
     ("floor", "loss", Instance(CLASH, fg.orderings.Cyclic(), 1), 1 / 3, 2 / 3),
     ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),
@@ -278,6 +288,10 @@ def test_every_claim_with_sides_of_its_own_has_a_value_by_hand():
         "lem:wor_generalization",
         "thm:wor_sgd_last_iterate_main",
         "here:sgd",  # right sides are in test_bound_values.py, left sides in test_new_bounds.py
+        "here:sgd-last-iterate",
+        "here:single-pass-sgd",
+        "here:projections",
+        "here:classification",
         "here:weights",
         "two-lines:random",
         "two-lines:single-pass",

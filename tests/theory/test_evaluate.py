@@ -377,18 +377,19 @@ def test_crossovers_agree_with_a_scan():
 
 
 def test_crossovers_of_the_statements():
-    # d - r = 10^8 and T r = 10^4: sqrt(T r) = 100. Loss: 2/k^(1/4) < 1/2 from 257, but 100/(2e(k-1)) from 1 + 36.79
+    # in units of S, where the trivial bound is 1/2: 1/(k+1), (sqrt(u(3)) + sqrt(1/8))^2 / 2 = 0.319, 2.643/k
     found = crossovers(d=10**8, T=10**4, rank_avg=1, rows="stated", second_hand=False)
     spans = [(s.ordering, s.quantity, s.first, s.last, s.bound.label) for s in found]
     assert spans == [
-        ("with replacement", "loss", 1, 37, "trivial"),
-        ("with replacement", "loss", 38, None, "thm:random_convergence_rate"),
-        ("with replacement", "forgetting", 1, 302, "trivial"),  # 300/(2(k-2)) < 1/2 from k = 303
-        ("with replacement", "forgetting", 303, None, "thm:random_convergence_rate"),
-        ("without replacement", "loss", 1, 10**4, "trivial"),  # 7/(k-1)^(1/4) > 1/2 up to 38417
-        ("without replacement", "forgetting", 1, 10**4, "trivial"),
+        ("with replacement", "loss", 1, 1, "trivial"),
+        ("with replacement", "loss", 2, None, "here:last-iterate"),
+        ("with replacement", "forgetting", 1, 3, "trivial"),
+        ("with replacement", "forgetting", 4, None, "here:last-iterate"),
+        ("without replacement", "loss", 1, 10**4, "here:single-pass"),
+        ("without replacement", "forgetting", 1, 5, "trivial"),
+        ("without replacement", "forgetting", 6, 10**4, "here:single-pass"),
     ]
-    assert "k = 1 to 37" in str(found)
+    assert "k = 1 to 3" in str(found)
     assert found.winner("cyclic", "loss", 3) is None
 
 

@@ -144,14 +144,31 @@ def test_projections_reach_their_bound_in_one_dimension(k):
     assert row.value == pytest.approx(float(fg.expect(tasks, order, k).loss), rel=1e-10)
 
 
-def test_uniform_draws_give_the_bounds_of_the_proofs_of_the_paper_which_are_named_first():
+def test_uniform_draws_give_the_bounds_of_the_proofs_of_the_paper():
     tasks = fg.families.gaussian(T=20, d=100, rank=5, seed=0)
     rows = evaluate(tasks, fg.orderings.WithReplacement(), 300)
     values = {row.bound.key: row.value for row in rows}
     for quantity in ("loss", "forgetting"):
         printed = values[f"thm:random_convergence_rate/{quantity}/proof"]
         assert values[f"here:weights/{quantity}"] == pytest.approx(printed, rel=1e-12)
-    assert rows.tightest("loss").bound.key == "thm:random_convergence_rate/loss/proof"
+
+
+def test_bounds_on_the_objective_are_bounds_on_the_loss_where_it_is_the_objective():
+    tasks = fg.families.gaussian(T=10, d=30, rank=2, seed=0)
+    on_loss, modified = fg.schemes.SGD(1 / tasks.radius**2, "loss"), fg.schemes.SGD(0.5)
+    rows = evaluate(tasks, fg.orderings.WithReplacement(), 100, scheme=on_loss)
+    tightest = rows.tightest("loss")
+    assert (tightest.bound, tightest.value) == (rows.tightest("objective").bound, rows.tightest("objective").value)
+    assert tightest.value < 0.02 * next(row.value for row in rows if row.bound.key == "trivial/loss")
+    assert float(fg.expect(tasks, fg.orderings.WithReplacement(), 100, scheme=on_loss).loss) <= tightest.value
+    others = [
+        evaluate(tasks, fg.orderings.NormWeighted(), 100, scheme=on_loss),  # the weighted mean of the f_m
+        evaluate(tasks, fg.orderings.WithReplacement(), 100, scheme=modified),
+        evaluate(
+            fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]]), "with-replacement", 9, scheme="sgd objective=loss"
+        ),
+    ]
+    assert not any(row.bound.quantity == "objective" and row.quantity == "loss" for other in others for row in other)
 
 
 def test_a_task_that_is_never_drawn_leaves_the_loss_open_and_not_the_forgetting():
@@ -230,10 +247,10 @@ def test_the_crossovers_that_the_page_prints_are_exact(new, old, first, sentence
 
 def test_crossovers_see_the_new_bounds():
     found = crossovers(d=10**6, quantities="objective", orderings="i.i.d.", rows="stated")
-    assert [(s.first, s.bound.key) for s in found][-1] == (695, "here:sgd/objective")
+    assert [(s.first, s.bound.key) for s in found] == [(1, "here:sgd-last-iterate/objective")]
     weighted = crossovers(d=400, rank_weighted=1, weight_ratio=1.0, radius_sq_mean=1.0, orderings="norm-weighted")
-    assert weighted.winner("norm-weighted", "loss", 10**6).key == "here:weights/loss"
-    assert weighted.winner("norm-weighted", "forgetting", 10**6).key == "here:weights/forgetting/sharper"
+    assert weighted.winner("norm-weighted", "loss", 10**6).key == "here:last-iterate/loss/weights"
+    assert weighted.winner("norm-weighted", "forgetting", 10**6).key == "here:last-iterate/forgetting"
 
 
 # Two tasks, and two lines cloned --------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from forgetting.theory.expression import (
     number,
     root,
 )
+from forgetting.theory.later.one_over_k import fresh, reach
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
 from forgetting.theory.terms import STATUSES
@@ -122,7 +123,25 @@ def python_of(text):
     return "".join(result).replace("lambda * ", "lambda ").strip()
 
 
-FUNCTIONS = ("min", "max", "sqrt", "exp", "log", "A", "A_x", "g", "h", "product", "largest", "lambda")
+FUNCTIONS = (
+    "min",
+    "max",
+    "sqrt",
+    "exp",
+    "log",
+    "A",
+    "A_x",
+    "g",
+    "h",
+    "c",
+    "u",
+    "v",
+    "u_gap",
+    "rho",
+    "product",
+    "largest",
+    "lambda",
+)
 
 
 def as_int(n):
@@ -143,6 +162,8 @@ def value_of(text, s, k):
         "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
         "kappa_F": s.spectral_gap**-0.5,
         "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+        "u": fresh, "rho": reach, "v": lambda n: 1 / 2 if n % 2 == 0 else min(1, 1 / 2 + fresh(n - 1)),
+        "u_gap": lambda n: min((1 - s.spectral_gap) ** (n - j) * fresh(j) for j in range(n + 1)),
         "A": lambda n: last_iterate(1, n), "A_x": lambda n: last_iterate(x, n),
         "product": lambda f: math.prod(f(j) for j in range(1, k + 1)),
         "largest": lambda f: max(f(c) for c in np.linspace(0, 1, 20001)),
@@ -154,7 +175,7 @@ def value_of(text, s, k):
     else:
         names["N"] = names["gamma"] = 0
     for definition in definitions:
-        if match := re.match(r"([gh])\(([nk])\) = (.*)", definition):
+        if match := re.match(r"([ghc])\(([nk])\) = (.*)", definition):
             name, letter, body = match.groups()
             code = compile(python_of(body), name, "eval")
             names[name] = lambda n, code=code, letter=letter: eval(code, {**names, letter: as_int(n)})
@@ -251,16 +272,16 @@ def test_a_newer_bound_is_ten_lines_and_is_seen_everywhere(capsys):
             source="Newer 2027, Theorem 1",
             quantity="loss",
             orderings=("with replacement",),
-            expression=S / (100 * K) + root(T) / K**2,
+            expression=S / (10**4 * K) + root(T) / K**3,
         )
     )
     try:
         tasks = fg.families.two_lines(0.5)
         rows = fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), 100)
         assert rows.tightest("loss").bound is mine
-        assert rows.tightest("loss").value == pytest.approx(1e-4 + math.sqrt(2) * 1e-4)
+        assert rows.tightest("loss").value == pytest.approx(1e-6 + math.sqrt(2) * 1e-6)
         assert mine in fg.bounds.all_bounds(quantity="loss")
-        assert mine.latex == r"\frac{S}{100k}+\frac{\sqrt{T}}{k^{2}}"
+        assert mine.latex == r"\frac{S}{10000k}+\frac{\sqrt{T}}{k^{3}}"
         assert fg.bounds.crossovers(d=2, T=2, rank_avg=1).winner("with replacement", "loss", 10**6) is mine
         with pytest.raises(SystemExit, match="0"):
             main(["bounds", "two_lines", "theta=0.5", "-k", "100"])

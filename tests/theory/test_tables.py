@@ -83,6 +83,7 @@ def test_table_3_says_who_covers_the_last_iterate_and_the_greedy_step():
         "Bach and Moulines 2013": ("no", "yes"),
         "Varre et al. 2021": ("yes", "no"),
         "Evron et al. 2026": ("yes", "yes"),
+        "here": ("yes", "yes"),
     }
 
 
@@ -99,6 +100,8 @@ def test_numbers_of_table_1():
     assert numbers[3][3] == "= 0.00856"  # 23 c^2 - c - 20 = 0: (1-c^2)(1+c)/8 c^20; 1/(40 e) = 0.0092
     assert numbers[3][4] == f"= {1 / (48 * math.e):.3g}"
     assert numbers[0][3] == numbers[0][0] == ""
+    assert numbers[4][2] == "= 0.00262"  # (sqrt(u(399)) + sqrt(1/800))^2 / 2, u(399) = 0.0013738
+    assert numbers[4][3] == f"= {(1 + math.sqrt(27 / 16)) ** 2 / 40:.3g}"  # at k = T = 20
 
 
 def test_numbers_outside_a_range_are_not_invented():
@@ -112,9 +115,11 @@ def test_numbers_of_tables_2_and_3():
     numbers = table("classification", k=160, **NUMBERS["classification"]).numbers()
     assert numbers[0][1] == f"= {4 / math.e:.3g}"  # S = 4, 4 T S = 160
     assert numbers[1][2] == f"= {28 * 10**-0.25:.3g}"  # one pass of T = 10
+    assert numbers[2][1] == f"= {2 * (math.sqrt(2 / math.sqrt(160)) + 1 / math.sqrt(160)) ** 2:.3g}"
     numbers = table("sgd", k=16, **NUMBERS["sgd"]).numbers()
     assert numbers[1][2] == "~0.333"  # 2/(0.25 * 16) / 1.5
     assert numbers[7][2] == f"= {4 * math.e / (1.5 * 2**2.25):.3g}"
+    assert numbers[8][2] == f"= {2 * 2.5 * math.pi**2 / (16 * 17 * 0.75 * math.acos(0.25) ** 2):.3g}"
 
 
 def test_a_setting_serves_as_well_as_keywords():

@@ -8,7 +8,9 @@ no more.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from forgetting._version import __version__
@@ -33,7 +35,7 @@ class SourceEntry:
 
 SOFTWARE = "forgetting"  # the key of this library
 #: words in the source of a statement that stand for this library
-OWN = ("docs/new-bounds.md", "steps do not lengthen the error")
+OWN = ("docs/new-bounds.md", "docs/one-over-k.md", "steps do not lengthen the error")
 
 
 def _source(entry: str) -> SourceEntry:
@@ -46,8 +48,17 @@ def _source(entry: str) -> SourceEntry:
     return SourceEntry(key, f"{first}{also} {fields['year']}", entry)
 
 
+def _named_apart(sources: Iterable[SourceEntry]) -> Iterator[SourceEntry]:
+    """The sources; of several by the same authors in the same year the later ones have the letters b, c, ..."""
+    names: Counter[str] = Counter()
+    for source in sources:
+        names[source.name] += 1
+        letter = chr(ord("a") + names[source.name] - 1)
+        yield source if letter == "a" else replace(source, name=source.name + letter)
+
+
 _ENTRIES = Path(__file__).with_name("sources.bib").read_text(encoding="utf-8").strip().split("\n\n")
-SOURCES = {source.key: source for source in map(_source, _ENTRIES)}
+SOURCES = {source.key: source for source in _named_apart(map(_source, _ENTRIES))}
 
 
 def software_entry() -> SourceEntry:
@@ -73,7 +84,8 @@ def sources_in(words: str) -> tuple[SourceEntry, ...]:
     >>> [source.key for source in sources_in("Lan 2012, as quoted in Table 3 of Evron et al. 2026")]
     ['lan2012optimal', 'evron2026continual']
     """
-    places = {source: words.find(source.name) for source in SOURCES.values()}
+    matches = {source: re.search(rf"{re.escape(source.name)}\b", words) for source in SOURCES.values()}
+    places = {source: -1 if match is None else match.start() for source, match in matches.items()}
     places |= {software_entry(): max(words.find(own) for own in OWN)}
     return tuple(sorted((source for source, place in places.items() if place >= 0), key=lambda source: places[source]))
 

@@ -47,7 +47,7 @@ class Crossovers(list[Stretch]):
     >>> import forgetting as fg
     >>> found = fg.bounds.crossovers(d=100, T=50, rank_avg=2)
     >>> found.winner("without replacement", "forgetting", k=30).key
-    'thm:cl_by_sgd_wor/forgetting/product'
+    'here:single-pass/forgetting'
     """
 
     def __init__(self, stretches: Sequence[Stretch], setting: Setting) -> None:
@@ -97,7 +97,7 @@ def crossovers(
     >>> import forgetting as fg
     >>> found = fg.bounds.crossovers(d=10**6, T=10**6, rank_avg=1, rows="stated", second_hand=False)
     >>> [(s.first, s.bound.key) for s in found if (s.ordering, s.quantity) == ("with replacement", "loss")]
-    [(1, 'trivial/loss'), (257, 'thm:cl_by_sgd_main/loss'), (417, 'thm:random_convergence_rate/loss')]
+    [(1, 'trivial/loss'), (2, 'here:last-iterate/loss')]
     """
     as_word(rows, ("all", "stated"), "rows")
     second_hand = as_flag(second_hand, "second_hand")

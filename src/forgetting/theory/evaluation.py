@@ -258,7 +258,7 @@ def evaluate(
     >>> tasks = fg.families.gaussian(T=20, d=100, rank=5, seed=0)
     >>> rows = fg.bounds.evaluate(tasks, fg.orderings.WithReplacement(), k=300)
     >>> rows.tightest("loss").bound.key
-    'thm:random_convergence_rate/loss/proof'
+    'here:last-iterate/loss/universal'
     >>> next(r.why_not for r in rows if r.bound.key == "evron2022:cyclic/forgetting")
     'covers cyclic orderings'
 
@@ -286,7 +286,10 @@ def evaluate(
     for step in steps:
         orderings = describe_ordering(ordering, shape, step)
         over = _runs_out(ordering, setting.T, step)
-        rows += _mark([_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()])
+        rated = [_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()]
+        if "with replacement" in orderings and _descends_on_the_loss(scheme):
+            rated += _on_the_loss(rated, setting)
+        rows += _mark(rated)
     return Evaluation(rows, setting, steps[0] if scalar else steps)
 
 
@@ -310,6 +313,26 @@ def _runs_out(ordering: Ordering | str, T: int | None, k: int) -> str | None:
     except OrderingError as error:
         return str(error)
     return None
+
+
+def _descends_on_the_loss(scheme: SchemeLike | None) -> bool:
+    """Whether the scheme is SGD whose objective is the loss: its smoothness grows with the norms of the tasks."""
+    step = None if scheme is None else as_scheme(scheme).as_sgd(radius=2.0)
+    return step is not None and step.smoothness != 1
+
+
+def _on_the_loss(rows: Iterable[Row], setting: Setting) -> list[Row]:
+    """The rows on the objective once more, as bounds on the loss, for uniform draws and SGD whose objective it is."""
+    if setting.misfit is not None:  # what these rows bound is then the distance to the least objective
+        return []
+    names = {"objective": "loss", "averaged_objective": "averaged_loss"}
+    return [
+        replace(
+            row, quantity=names[row.quantity], vacuous=is_vacuous(row.bound, row.value, setting, names[row.quantity])
+        )
+        for row in rows
+        if row.applies and row.quantity in names
+    ]
 
 
 def _row(
@@ -358,9 +381,9 @@ def _either(names: Iterable[str]) -> str:
     return " or ".join(names)
 
 
-def is_vacuous(bound: Bound, value: float, setting: Setting) -> bool:
-    """Whether an upper bound says no more than the trivial one."""
-    trivial = setting.trivial(bound.quantity)
+def is_vacuous(bound: Bound, value: float, setting: Setting, quantity: str | None = None) -> bool:
+    """Whether an upper bound says no more than the trivial one, on its own quantity or on one that is the same."""
+    trivial = setting.trivial(quantity or bound.quantity)
     if bound.kind != "upper" or bound.origin == "trivial" or trivial is None or trivial == 0:
         return False
     return value >= trivial * (1 - 1e-12)  # powers like 2 * 256^(-1/4) carry rounding errors

@@ -309,6 +309,13 @@ _REGRESSION = (
         Cell(("1/T",), r"\frac1T", ("two-lines:single-pass/forgetting/lower",), mark="(*)", single_pass=True),
         Cell(("T^2/k",), r"\frac{T^2}{k}", ("evron2022:cyclic/forgetting/lower",)),
     ),
+    (
+        Cell(("here",)),
+        Cell(("Upper",)),
+        Cell(("1/k",), r"\frac1k", ("here:last-iterate/forgetting",)),
+        Cell(("1/T",), r"\frac1T", ("here:single-pass/forgetting",), single_pass=True),
+        NONE,
+    ),
 )
 _CLASSIFICATION = (
     (
@@ -327,9 +334,18 @@ _CLASSIFICATION = (
         Cell(("1/T^(1/4)",), r"\frac{1}{\sqrt[4]{T}}", ("cor:pocs_forgetting/forgetting/without",), single_pass=True),
         NONE,
     ),
+    (
+        Cell(("here",)),
+        Cell(("1/sqrt(k)",), r"\frac1{\sqrt k}", ("here:classification/forgetting/with",)),
+        Cell(("1/sqrt(T)",), r"\frac1{\sqrt T}", ("here:classification/forgetting/without",), single_pass=True),
+        NONE,
+    ),
 )
 #: bounds proved here that stand beside the rows of a table
-_BESIDE = {"regression": ("here:weights/loss", "here:weights/forgetting"), "sgd": ("here:sgd/objective",)}
+_BESIDE = {
+    "regression": ("here:last-iterate/loss/universal", "here:weights/loss", "here:weights/forgetting"),
+    "sgd": ("here:sgd/objective",),
+}
 YES, NO = Cell(("yes",)), Cell(("no",))
 
 
@@ -356,6 +372,8 @@ _SGD = (
     _sgd_row("Regression, realizable", "Evron et al. 2026", "1/((2-x) eta k^(1-x(1-x/4)))",
              r"\frac1{(2-\eta\beta)\eta k^{1-\eta\beta(1-\eta\beta/4)}}", "thm:sgd_last_iterate_main/objective", YES,
              YES),
+    _sgd_row("Regression, realizable", "here", "1/((2-x)^2 eta k)",
+             r"\frac1{(2-\eta\beta)^2\eta k}", "here:sgd-last-iterate/objective", YES, YES),
 )  # fmt: skip
 _ORDERINGS = ("Random with replacement", "Random w/o replacement", "Cyclic")
 _WEDGE = prose(r"«a ∧ b¦a\wedge b» is the smaller of the two.")
@@ -381,7 +399,9 @@ _TABLES: dict[str, Table] = {
                 "too with the constant «1/(2e)» in the limit."
             ),
             prose(
-                "Proved here (docs, New bounds), for independent draws with any weights «p»: loss "
+                "here: proved in the docs (The last iterate at rate 1/k), in any dimension, with the loss at most "
+                r"«0.375 S/k¦0.375\,S/k» after independent draws. Also proved here (New bounds), for independent draws "
+                "with any weights «p»: loss "
                 r"«max_m(|X_m|^2/(T p_m)) sqrt(D)/k¦\max_m\frac{\Vert X_m\Vert^2}{Tp_m}\sqrt D/k» and forgetting "
                 r"«sqrt(D)/k¦\sqrt D/k», «D» the joint rank. With their constants, the first is below Claim G.1 "
                 r"(prop:mean_norm, norm-weighted draws) from «k = (sqrt(D)/(4e))^(4/3)¦k=(\sqrt D/(4e))^{4/3}» on, the "
@@ -450,6 +470,8 @@ def table(
                       |                 |             | ∧ exp(-k/(16 T^2 S))
     ------------------+-----------------+-------------+---------------------
     Evron et al. 2026 | 1/k^(1/4)       | 1/T^(1/4)   | -
+    ------------------+-----------------+-------------+---------------------
+    here              | 1/sqrt(k)       | 1/sqrt(T)   | -
     <BLANKLINE>
     a ∧ b is the smaller of the two.
     >>> table("regression", k=10**6, d=10, T=2, rank_avg=1, rank_max=1).numbers()[2][2]

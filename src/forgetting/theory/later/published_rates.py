@@ -119,6 +119,9 @@ _rate("attia2025:projections", "last iterate of projections", orderings=WITH)(
 _rate("derezinski2026:random", "smooth quadratics under interpolation, greedy step", orderings=WITH)(
     "loss", S / K ** (number(3) / 4), source="Derezinski and Dong 2026"
 )
+_rate("derezinski2026b:random", "last iterate of independent draws, announced", orderings=WITH)(
+    "loss", S / K, source="Derezinski and Dong 2026b"
+)
 
 # Evron et al. 2022 and 2023 -------------------------------------------------------------------------------------------
 
@@ -273,7 +276,7 @@ def _rank_one(instance: Instance) -> str | None:
     return None if instance.tasks.rank_max == 1 else "is about tasks of rank 1"
 
 
-_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _CONDITION = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 _LINEAR_RATE = "linear rate of randomised projections"
 _linear = partial(
@@ -284,7 +287,7 @@ _linear = partial(
 )
 _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015", orderings="i.i.d.")(
     "error",
-    (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    (left_after(GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
     note="Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
     check=compared(
         lambda bound: _error_at_most(_mean_projection),

@@ -134,7 +134,7 @@ def _rate(bound: Bound) -> CheckPaths:
     return CheckPaths(check)
 
 
-def _checked(
+def checked_on(
     left: str, ordering: tuple[str, ...], kind: Missing, draw: Callable[..., Draw], part: str = "{}"
 ) -> Checked:
     """The check of a bound on convex sets or on classification tasks, under this ordering."""
@@ -153,7 +153,7 @@ _residual = Theorem(
     assumptions="closed convex sets with a common point, learned by projection",
     convention="mean over all tasks of half the squared distance to the task's solutions",
 )
-_on_sets = partial(_checked, "E (1/2T) sum_m dist(w_k, C_m)^2", kind=convex_sets, draw=sets)
+ON_SETS = partial(checked_on, "E (1/2T) sum_m dist(w_k, C_m)^2", kind=convex_sets, draw=sets)
 
 
 def _seen(steps_made: int) -> float:
@@ -163,7 +163,7 @@ def _seen(steps_made: int) -> float:
 #: The in-sample residual in units of |w_0 - w*|^2; one step leaves exactly 0.
 SEEN = Expression("2 A(k-1) + 1/k", r"2A(k-1)+\frac1k", lambda s, k: _seen(k), level=SUM)
 
-_residual("residual", 7 * DISTANCE / root(K, 4), "with", orderings=WITH, check=_on_sets(WITH))
+_residual("residual", 7 * DISTANCE / root(K, 4), "with", orderings=WITH, check=ON_SETS(WITH))
 _residual(
     "residual",
     7 * DISTANCE / root(K, 4),
@@ -172,7 +172,7 @@ _residual(
     range=_ONE_PASS,
     status="gap in the printed proof",
     note=_LEAVING_ONE_OUT,
-    check=_on_sets(WITHOUT),
+    check=ON_SETS(WITHOUT),
 )
 _residual("residual", E * DISTANCE / (2 * root(K, 4)), "with/proof", orderings=WITH)
 _residual("residual", DISTANCE * average_iterate(K), "with/product", orderings=WITH, note=PRODUCT)
@@ -186,7 +186,7 @@ _residual(
     status="corrected",
     origin="tightened",
     note=_LEAVING_ONE_OUT,
-    check=_on_sets(WITHOUT, part="{}, corrected"),
+    check=ON_SETS(WITHOUT, part="{}, corrected"),
 )
 
 # cor:pocs_forgetting --------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ _forgetting = Theorem(
     assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
     convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
 )
-_on_tasks = partial(_checked, "E F(k)", kind=classification, draw=classified)
+ON_TASKS = partial(checked_on, "E F(k)", kind=classification, draw=classified)
 _FROM_PROOF = (E / root(K, 4) + number(4) / K) * S
 _leaving_one_out = partial(
     _forgetting,
@@ -211,14 +211,14 @@ _leaving_one_out = partial(
 )
 
 
-def _declare_on_sets(bound: Bound) -> None:
+def declare_on_sets(bound: Bound) -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
-    check = _checked("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, "sets, {}")
+    check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, "sets, {}")
     add_statement(Statement(claim=replace(check(bound), title="")))
 
 
 FORGETTING_WITH = _forgetting(
-    "forgetting", 7 * S / root(K, 4), "with", orderings=WITH, note=_DISPLAY, check=_on_tasks(WITH)
+    "forgetting", 7 * S / root(K, 4), "with", orderings=WITH, note=_DISPLAY, check=ON_TASKS(WITH)
 )
 _forgetting("forgetting", _FROM_PROOF, "with/proof", orderings=WITH)
 _leaving_one_out("with/product", orderings=WITH)
@@ -230,7 +230,7 @@ _FORGETTING_WITHOUT = _forgetting(
     range=_ONE_PASS,
     status="gap in the printed proof",
     note=f"{_DISPLAY} {_LEAVING_ONE_OUT}",
-    check=_on_tasks(WITHOUT),
+    check=ON_TASKS(WITHOUT),
 )
 _forgetting("forgetting", _FROM_PROOF, "without/proof", orderings=WITHOUT, range=Range(1, "T-1"))
 _leaving_one_out(
@@ -238,10 +238,10 @@ _leaving_one_out(
     orderings=WITHOUT,
     range=_ONE_PASS,
     status="corrected",
-    check=_on_tasks(WITHOUT, part="{}, corrected"),
+    check=ON_TASKS(WITHOUT, part="{}, corrected"),
 )
-_declare_on_sets(FORGETTING_WITH)
-_declare_on_sets(_FORGETTING_WITHOUT)
+declare_on_sets(FORGETTING_WITH)
+declare_on_sets(_FORGETTING_WITHOUT)
 
 
 def _display(step: int) -> Check:

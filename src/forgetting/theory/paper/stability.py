@@ -183,7 +183,7 @@ _last = Theorem(
 )
 
 
-def _checked(part: str, applies: Missing, settle: Settle = unchanged) -> Checked:
+def seen_and_next(part: str, applies: Missing, settle: Settle = unchanged, first: int = 2) -> Checked:
     """The check of a bound on E f-hat_(0:k)(w_k)."""
 
     def both(bound: Bound) -> CheckPaths:
@@ -194,8 +194,9 @@ def _checked(part: str, applies: Missing, settle: Settle = unchanged) -> Checked
 
         return paths(check, sgd=True)
 
-    statement = "E f-hat_(0:k)(w_k) <= {}, without replacement, 2 <= k <= T-1"
-    draw, missing = permuted(2, 1, projections=False, long=True), all_of(applies, _PERMUTED, steps(2, last=1))
+    statement = f"E f-hat_(0:k)(w_k) <= {{}}, without replacement, {first} <= k <= T-1"
+    draw = permuted(first, 1, projections=False, long=True)
+    missing = all_of(applies, _PERMUTED, steps(first, last=1))
     return compared(both, statement, draw, missing, part, settle)
 
 
@@ -224,14 +225,14 @@ _last(
     "beyond that the slack of e against the product in lem:ratio_avg_last is larger than what was dropped; by a "
     "scan over x and over k up to 10^7, the smaller of what the proof gives and the trivial bound stays "
     "below 0.45 of the statement.",
-    check=_checked("general", least_squares()),
+    check=seen_and_next("general", least_squares()),
 )
 _last(
     "objective",
     7 * BETA * D_SQUARED / root(K, 4),
     "greedy",
     conditions=(GREEDY,),
-    check=_checked("eta = 1/beta", AT_ONE, with_greedy_step),
+    check=seen_and_next("eta = 1/beta", AT_ONE, with_greedy_step),
 )
 _last(
     "objective",
@@ -241,7 +242,7 @@ _last(
     status=_GAP,
     note="At k = 2 it does not follow from the theorem's formula, which gives 6.09 beta D^2 against 4.85; it holds "
     "there because both exceed the trivial beta D^2/2.",
-    check=_checked("eta = 1/(beta log T)", all_of(least_squares(), _log_step), _with_log_step),
+    check=seen_and_next("eta = 1/(beta log T)", all_of(least_squares(), _log_step), _with_log_step),
 )
 _last(
     "objective",
@@ -252,7 +253,7 @@ _last(
     status="corrected",
     origin="proof",
     note="With the factor 1/(2-x) that lem:wor_generalization loses between its proof and its statement.",
-    check=_checked("corrected", least_squares()),
+    check=seen_and_next("corrected", least_squares()),
 )
 _A_X = "A_x(k) = prod_{j<=k} (1 + x(1-x/4)/j) / (2 x (2-x) (k+1)), x = eta beta"
 _A_X_LATEX = r"A_x(k)=\frac{\prod_{j\le k}(1+x(1-x/4)/j)}{2x(2-x)(k+1)},\ x=\eta\beta"
