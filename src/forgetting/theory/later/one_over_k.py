@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.theory.checking import (
-    ROUNDING,
     all_of,
     covers,
     least_squares,
