@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.options import VIOLATED, Force, Json, Out, Seed
+from forgetting.cli.options import VIOLATED, Seed, grouped_options
+from forgetting.cli.output import Output, result, say, terminal_width, working
 from forgetting.core.text import nearest
+from forgetting.errors import InvalidInputError
+from forgetting.figures.items import Table
 
 RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
 
@@ -32,6 +36,7 @@ def _size(name: str, what: str) -> Any:
     return typer.Option(name, parser=as_size, metavar="SIZE", help=words, show_default=False)
 
 
+@grouped_options
 def claims_command(
     label: Annotated[
         str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.", show_default=False)
@@ -45,9 +50,8 @@ def claims_command(
     k: Annotated[range | None, _size("--k", "number of steps")] = None,
     strict: Annotated[bool, typer.Option(help="Count violations that are already known, too.")] = False,
     seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
+    *,
+    output: Output,
 ) -> None:
     """The statements of the paper, and a hunt for counterexamples.
 
@@ -64,11 +68,9 @@ def claims_command(
       forgetting claims --hunt 24 --out claims.csv
     """
     from forgetting import claims
-    from forgetting.cli.output import emit, ready, result
-    from forgetting.errors import InvalidInputError
     from forgetting.studies.resuming import finished_parts
 
-    ready(out, force)
+    output.check()
     every = claims.all()
     chosen = [claim for claim in every if label in claim.label]
     if not chosen:
@@ -77,28 +79,24 @@ def claims_command(
     sizes = {name: size for name, size in (("T", tasks), ("d", dim), ("k", k)) if size is not None}
     if sizes and hunt is None:
         raise InvalidInputError(f"--{min(sizes)} is for a hunt; give --hunt 200 as well")
-    if hunt is None and label and not as_json and out is None:
+    if hunt is None and label and not output.as_json and output.out is None:
         _in_words(chosen)
         return
     if hunt is None:
         table = _listing(chosen)
         said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
-    with finished_parts(out if hunt is not None else None) as store:
+    with finished_parts(output.out if hunt is not None else None) as store:
         if hunt is not None:
             table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store, sizes)
         meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
         report = result("The statements of the paper", "claims", [table], said, **meta)
         hidden = "statement", "note", "tried", *(("label", "part") if hunt is None else ())
-        emit(report, as_json=as_json, out=out, force=force, hidden=hidden)
+        output.emit(report, hidden=hidden)
     if broken:
         raise typer.Exit(VIOLATED)
 
 
 def _in_words(chosen: list[Any]) -> None:
-    import textwrap
-
-    from forgetting.cli.output import say, terminal_width
-
     for claim in chosen:
         say(textwrap.fill(f"{claim.heading}: {claim.status}", terminal_width(), subsequent_indent="  "))
         evidence = claim.evidence
@@ -108,9 +106,7 @@ def _in_words(chosen: list[Any]) -> None:
                 say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
 
 
-def _listing(chosen: list[Any]) -> Any:
-    from forgetting.figures.items import Table
-
+def _listing(chosen: list[Any]) -> Table:
     columns = "name", "label", "part", "statement", "status", "ratio", "note"
     rows = [
         (claim.heading, claim.label, claim.part, claim.statement, claim.status, _ratio(claim), claim.note)
@@ -126,14 +122,12 @@ def _ratio(claim: Any) -> float | None:
 
 def _hunted(
     chosen: list[Any], budget: int, seed: int, strict: bool, store: Any, sizes: dict[str, range]
-) -> tuple[Any, list[str], list[str]]:
-    from forgetting.cli.output import working
+) -> tuple[Table, list[str], list[str]]:
     from forgetting.report.sections.statements import hunt_table
+    from forgetting.theory.sizes import as_sizes
 
     with working("claims") as step:
         table, known, surprises = hunt_table(chosen, seed, budget, step, store, sizes)
-    from forgetting.theory.sizes import as_sizes
-
     confined = f", {as_sizes(**sizes)}" if sizes else ""
     said = [f"{len(chosen)} statements and parts, {budget} evaluations each{confined}"]
     said += [f"known to be false: {name}" for name in known]

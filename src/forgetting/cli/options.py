@@ -1,13 +1,13 @@
-"""Options and an exit code that several commands share."""
+"""The options that several commands share, alone and in groups, and an exit code."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -19,7 +19,7 @@ from forgetting.tasks.readers.sheet import Columns, parse_number
 
 VIOLATED = 3  # exit code: a statement was violated, a solve did not converge, a cell of a study failed
 
-Problem = Annotated[
+Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PROBLEM",
@@ -118,26 +118,56 @@ READING = {
 }
 
 
-def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how the rows of files are read; it gets them as `reading`.
+def grouped_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its arguments that are groups: `Source`, `Output` and `Columns`.
 
-    A command that has an option of the same name keeps its own.
+    The options of a group stand in the place of the argument, but how files are read comes last. A command that has an
+    option of the same name keeps its own, and the group has its default.
     """
-    own = inspect.signature(command, eval_str=True)
-    shared = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=READING[field.name]
-        )
-        for field in fields(Columns)
-        if field.name not in own.parameters
-    ]
-    parameters = [*(parameter for parameter in own.parameters.values() if parameter.name != "reading"), *shared]
+    own = inspect.signature(command, eval_str=True).parameters
+    groups = {name: argument.annotation for name, argument in own.items() if is_dataclass(argument.annotation)}
+    options: list[inspect.Parameter] = []
+    reading: list[inspect.Parameter] = []
+    for name, argument in own.items():
+        if name not in groups:
+            options.append(argument.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        for option in _options(groups[name]) if name in groups else ():
+            if option.name not in own:
+                (reading if option.name in READING else options).append(option)
 
     @wraps(command)
     def call(**values: Any) -> None:
-        reading = Columns(**{parameter.name: values.pop(parameter.name) for parameter in shared})
-        command(**values, reading=reading)
+        shared = {name: values.pop(name) for name in list(values) if name not in own}
+        command(**values, **{name: _made(group, shared) for name, group in groups.items()})
 
-    call.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    parameters = [*options, *reading]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def _fields(group: Any) -> dict[str, Any]:
+    """The annotation of each field of a group: an option, or a group."""
+    return READING if group is Columns else get_type_hints(group, include_extras=True)
+
+
+def _options(group: Any) -> Iterator[inspect.Parameter]:
+    """The options of a group, and of the groups in it."""
+    for field in fields(group):
+        annotation = _fields(group)[field.name]
+        if is_dataclass(annotation):
+            yield from _options(annotation)
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(field.name, kind, default=field.default, annotation=annotation)
+
+
+def _made(group: Any, values: Mapping[str, Any]) -> Any:
+    """The group with these values of its options; options without a value have their defaults."""
+    parts = {}
+    for name, annotation in _fields(group).items():
+        if is_dataclass(annotation):
+            parts[name] = _made(annotation, values)
+        elif name in values:
+            parts[name] = values[name]
+    return group(**parts)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+import forgetting as fg
 from forgetting.cli.options import VIOLATED, Force, Json
+from forgetting.cli.output import Output, computing, result
 from forgetting.errors import InvalidInputError
+from forgetting.files.atomic import kept
+from forgetting.files.matrices import read_matrix
 from forgetting.orderings import registry as orderings
 from forgetting.tasks.readers.sheet import parse_number
 
 if TYPE_CHECKING:
-    from forgetting.figures.items import Item
     from forgetting.solver.solution import Solution
 
 
 ROWS = 12  # of the history, in the terminal
+FACTS = (
+    "converged", "status", "residual", "consistent", "normal", "error", "method", "ordering", "blocks",
+    "rows", "epochs", "seconds", "tol", "seed",
+)  # fmt: skip
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
 
 
@@ -69,53 +78,36 @@ def solve_command(
       forgetting solve A.npz b.npy --ordering norm-weighted --blocks rows
       forgetting solve A.mtx b.npy --method multipliers --json
     """
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, emit, ready, result, write_and_show
-    from forgetting.files.atomic import kept
-    from forgetting.files.matrices import read_matrix
-    from forgetting.files.outputs import check_output, write_output
-
-    inputs = [matrix, side, *([] if x0 is None else [x0])]
-    as_array = out is not None and out.suffix.lower() == ".npy"
-    if as_array and out is not None:
-        check_output(out, force=force, inputs=inputs)
-    else:
-        ready(out, force, inputs)
+    output = Output(as_json, out, force)
+    output.check([matrix, side, *([] if x0 is None else [x0])], more=(".npy",))
     b = read_matrix(side, "b")
     start = None if x0 is None else read_matrix(x0, "x0")
     if checkpoint is not None:
         kept.append(f"the same command goes on from {checkpoint}")
-    with uninterrupted(), diverging():
+    with computing():
         solution = fg.solve(
             matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
             memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
             bounds=bounds_from(bounds, nonnegative), seconds=seconds,
         )  # fmt: skip
-    with_x = as_json or (out is not None and out.suffix.lower() == ".json")
     report = result(
         f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(solution.x)}, {solution.method}",
         "solve",
-        _items(solution),
+        [replace(solution.to_table(), key="history", title="Epoch by epoch", notes=()), solution.figure()],
         summary(solution),
         A=Path(matrix).name,
         b=Path(side).name,
         **({"x0": Path(x0).name} if x0 is not None else {}),
         **facts(solution),
-        **({"x": solution.x.tolist()} if with_x else {}),
+        **({"x": solution.x.tolist()} if as_json or output.ending == ".json" else {}),
     )
 
-    def write(path: Path) -> None:
-        import numpy as np
-
+    def array() -> bytes:
         content = BytesIO()
         np.save(content, solution.x, allow_pickle=False)
-        write_output(path, content.getvalue(), force=force)
+        return content.getvalue()
 
-    if as_array:
-        write_and_show(out, write, lambda: emit(report, as_json=as_json, out=None, rows=ROWS), quiet=as_json)
-    else:
-        emit(report, as_json=as_json, out=out, force=force, rows=ROWS)
+    output.emit(report, rows=ROWS, contents={".npy": array})
     if not solution.converged:
         raise typer.Exit(VIOLATED)
 
@@ -133,26 +125,7 @@ def summary(solution: Solution) -> list[str]:
 
 def facts(solution: Solution) -> dict[str, Any]:
     """The solution without its arrays, as entries of JSON."""
-    names: tuple[str, ...] = (
-        "converged",
-        "status",
-        "residual",
-        "consistent",
-        "normal",
-        "error",
-        "method",
-        "ordering",
-        "blocks",
-    )
-    names += ("rows", "epochs", "seconds", "tol", "seed")
-    return {name: getattr(solution, name) for name in names} | {"guarantee": vars(solution.guarantee.promise)}
-
-
-def _items(solution: Solution) -> list[Item]:
-    from forgetting.figures.items import Table
-
-    table = solution.to_table()
-    return [Table("history", "Epoch by epoch", "", table.columns, table.rows), solution.figure()]
+    return {name: getattr(solution, name) for name in FACTS} | {"guarantee": vars(solution.guarantee.promise)}
 
 
 def blocks_from(word: str) -> str | int:

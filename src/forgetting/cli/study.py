@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forgetting.cli.interrupts import uninterrupted
 from forgetting.cli.options import VIOLATED, Force, Json
+from forgetting.cli.output import Output, result, say
+from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
+from forgetting.files.atomic import kept
 
 if TYPE_CHECKING:
+    from forgetting.report import Report
     from forgetting.studies import Study
 
 
@@ -88,8 +95,6 @@ def run_study(
       forgetting study run my.toml --function mypkg.module:name
       forgetting study run my.toml --retry
     """
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.files.atomic import kept
     from forgetting.studies import Study
 
     if dask is not None and jobs is not None:
@@ -138,7 +143,7 @@ def export_study(
       forgetting study export my.toml --out table.parquet
       forgetting study export my.db --out curves.pdf --x k --y loss --hue T
     """
-    from forgetting.cli.output import ready, say
+    from forgetting.report.saving import check_file, write_file
     from forgetting.studies.table import ENDINGS, check_export, export
 
     ending = out.suffix.lower()
@@ -152,8 +157,8 @@ def export_study(
         raise InvalidInputError(f"{wrong} is for pictures ({', '.join(PICTURES)}), and {out} is a table")
     made = _study(study)
     if picture:
-        ready(out, force, [study])
-        _draw(made, out, x, y, hue, force=force)
+        check_file(out, force, [study])
+        write_file(_picture(made, x, y, hue), out, force=force)
     else:
         check_export(out, force=force)
         export(made, out, times=times, force=force)
@@ -197,37 +202,28 @@ def cluster(address: str) -> Iterator[None]:
 
 def _show(study: Study, *, as_json: bool) -> None:
     """Print the status, the first failures and the versions."""
-    import json
-    from dataclasses import asdict
-
-    from forgetting.cli.output import say
-    from forgetting.core.text import one_line
-
     status, failures = study.status, study.failures
-    if as_json:
-        store = None if study.store is None else str(study.store)
-        print(json.dumps({**asdict(status), "total": status.total, "store": store, "failures": failures}))
-        return
-    say(str(status), f"store: {study.store}")
-    if status.versions:
-        say(f"computed by forgetting {', '.join(status.versions)}")
-    for cell, error in list(failures.items())[:MOST_FAILURES]:
-        say(one_line(f"failed: {cell}: {error}", WIDEST))
-    if len(failures) > MOST_FAILURES:
-        say(f"and {len(failures) - MOST_FAILURES} more failed cells")
+
+    def lines() -> Iterator[str]:
+        yield from (str(status), f"store: {study.store}")
+        if status.versions:
+            yield f"computed by forgetting {', '.join(status.versions)}"
+        for cell, error in list(failures.items())[:MOST_FAILURES]:
+            yield one_line(f"failed: {cell}: {error}", WIDEST)
+        if len(failures) > MOST_FAILURES:
+            yield f"and {len(failures) - MOST_FAILURES} more failed cells"
+
+    store = None if study.store is None else str(study.store)
+    facts = {**asdict(status), "total": status.total, "store": store, "failures": failures}
+    Output(as_json).give(lines, lambda: json.dumps(facts))
 
 
-def _draw(study: Study, out: Path, x: str | None, y: str | None, hue: str | None, *, force: bool) -> None:
-    from forgetting.cli.output import result
-    from forgetting.figures.items import Item
-    from forgetting.report.saving import write_file
-
+def _picture(study: Study, x: str | None, y: str | None, hue: str | None) -> Report:
+    """The figure and the table of the finished cells."""
     figure = study.figure(x, y, hue)
     if figure is None:
         raise NotSupportedError(f"nothing to draw: {study.status}; name columns with --x and --y")
-    items: list[Item] = [figure, study.to_table()]
-    report = result(
-        f"Study of {len(study)} cells", "study", items, [str(study.status), figure.caption],
+    return result(
+        f"Study of {len(study)} cells", "study", [figure, study.to_table()], [str(study.status), figure.caption],
         function=study.function.name, seed=study.seed,
     )  # fmt: skip
-    write_file(report, out, force=force)

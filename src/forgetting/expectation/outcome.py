@@ -194,7 +194,8 @@ class Expectation(Result):
         return np.size(self.k)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        columns: dict[str, Any] = {"k": np.atleast_1d(self.k)[rows]}
+        steps = np.atleast_1d(self.k)[rows]
+        columns: dict[str, Any] = {"k": steps if full else [int(k) if np.isfinite(k) else k for k in steps]}
         for name, value in self.values.items():
             each = np.ndim(value) > np.ndim(self.k)  # one value a task
             if each and not full:
