@@ -23,7 +23,7 @@ from forgetting.figures.items import Table
 
 
 def families_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.")] = "",
     as_json: Json = False,
 ) -> None:
     """The named families of tasks and the data sets, with their parameters.
@@ -68,10 +68,7 @@ def _first(words: str) -> str:
 
 def cite_command(
     keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY", help="A bound, a label of the paper, a source, or forgetting.", show_default=False
-        ),
+        list[str] | None, typer.Argument(metavar="KEY", help="A bound, a label of the paper, a source, or forgetting.")
     ] = None,
     as_json: Json = False,
 ) -> None:

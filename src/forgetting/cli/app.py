@@ -85,11 +85,9 @@ def make_app() -> Any:
         plugin: Annotated[
             list[str] | None,
             typer.Option(
-                "--plugin",
                 callback=_plugins,
                 metavar="FILE.py",
                 help="First run a Python file (or import a module) that adds bounds, schemes, ...",
-                show_default=False,
             ),
         ] = None,
     ) -> None: ...

@@ -36,46 +36,25 @@ def audit_command(
             metavar="FILE...",
             help="A problem as for the other commands: a file or several, a family, a config; or digits or mnist with "
             "split, permuted or rotated.",
-            show_default=False,
         ),
     ],
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.", show_default=False)
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Map X to this many random features.", show_default=False)
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", help="The kind of random features: relu (default) or fourier.", show_default=False),
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.")] = None,
+    features: Annotated[int | None, typer.Option(min=1, help="Map X to this many random features.")] = None,
+    kind: Annotated[str | None, typer.Option(help="The kind of random features: relu (default) or fourier.")] = None,
     standardize: Annotated[
         str | None,
         typer.Option(
             metavar="all|first",
             help="Shift and scale each column to mean 0 and deviation 1: those of all tasks, or of the first.",
-            show_default=False,
         ),
     ] = None,
     intercept: Annotated[bool, typer.Option("--intercept", help="Add a column of ones.")] = False,
-    loss: Annotated[
-        str | None,
-        typer.Option(metavar="sum|mean", help="Sum or mean over the rows of a task.", show_default=False),
-    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="sum|mean", help="Sum or mean over the rows of a task.")] = None,
     test: Annotated[
-        str | None,
-        typer.Option(
-            "--test",
-            metavar="FILE",
-            help="Held-out rows of the same tasks, read like FILE; never learned.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="FILE", help="Held-out rows of the same tasks, read like FILE; never learned.")
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            "--order", help="The given order: numbers or names of all tasks, with commas.", show_default=False
-        ),
+        str | None, typer.Option(help="The given order: numbers or names of all tasks, with commas.")
     ] = None,
     scheme: Scheme = None,
     repeats: Annotated[
@@ -85,19 +64,10 @@ def audit_command(
     source: Source,
     as_json: Json = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.", show_default=False
-        ),
+        Path | None, typer.Option(help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.")
     ] = None,
     landscape: Annotated[
-        Path | None,
-        typer.Option(
-            "--landscape",
-            metavar="FILE.npz",
-            help="Write the values of all orders (up to 6 tasks) as arrays.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the values of all orders (up to 6 tasks) as arrays.")
     ] = None,
     force: Force = False,
 ) -> None:

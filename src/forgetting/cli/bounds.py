@@ -110,14 +110,10 @@ def _others(rows: Evaluation, wanted: tuple[str, ...]) -> Table:
 def table_command(
     name: Annotated[str, typer.Argument(help="regression, classification or sgd: Table 1, 2 or 3.")] = "regression",
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.", show_default=False),
+        list[str] | None, typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.")
     ] = None,
     k: Annotated[
-        int | None,
-        typer.Option(
-            "--k", "-k", parser=as_steps, metavar="INTEGER", help="Fill in numbers at k steps.", show_default=False
-        ),
+        int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Fill in numbers at k steps.")
     ] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     *,

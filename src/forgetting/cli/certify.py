@@ -24,9 +24,7 @@ def certify_command(
     scheme: Scheme = None,
     source: Source,
     as_json: Json = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write to a file: .json (reloads) or .txt.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to a file: .json (reloads) or .txt.")] = None,
     force: Force = False,
 ) -> None:
     """Measured values beside all theory that applies here.

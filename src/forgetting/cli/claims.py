@@ -33,17 +33,14 @@ def as_size(text: str) -> range:
 
 def _size(name: str, what: str) -> Any:
     words = f"With --hunt: only problems with this {what}; a number, or a range such as 2-5."
-    return typer.Option(name, parser=as_size, metavar="SIZE", help=words, show_default=False)
+    return typer.Option(name, parser=as_size, metavar="SIZE", help=words)
 
 
 @grouped_options
 def claims_command(
-    label: Annotated[
-        str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.", show_default=False)
-    ] = "",
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.")] = "",
     hunt: Annotated[
-        int | None,
-        typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.", show_default=False),
+        int | None, typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.")
     ] = None,
     tasks: Annotated[range | None, _size("--T", "number of tasks")] = None,
     dim: Annotated[range | None, _size("--d", "dimension")] = None,

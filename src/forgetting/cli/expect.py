@@ -50,27 +50,19 @@ def expect_command(
     patience: Annotated[
         float, typer.Option(help="Seconds, as estimated, for exact values, else for a simulation.")
     ] = PATIENCE,
-    runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
-            help="Standard deviation of the noise of labels: a number, or one for each task with commas.",
-            show_default=False,
-        ),
+        typer.Option(help="Standard deviation of the noise of labels: a number, or one for each task with commas."),
     ] = None,
     test: Annotated[
         str | None,
         typer.Option(
-            "--test",
             metavar="FILE",
             help="Held-out rows of the same tasks, read and prepared like PROBLEM, for test_loss and test_forgetting.",
-            show_default=False,
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Where to compute: cuda or another torch device, or cupy.", show_default=False),
-    ] = None,
+    device: Annotated[str | None, typer.Option(help="Where to compute: cuda or another torch device, or cupy.")] = None,
     *,
     source: Source,
     output: Output,
@@ -219,7 +211,6 @@ def weights_command(
             parser=as_steps,
             metavar="INTEGER",
             help="The least expected loss after k steps; left out: the fastest decay.",
-            show_default=False,
         ),
     ] = None,
     scheme: Scheme = None,

@@ -38,9 +38,7 @@ OWN = Path("frontier")
 
 Quantity = Annotated[str, typer.Option("--quantity", help="loss or forgetting.")]
 Folder = Annotated[Path, typer.Option("--folder", help="Your own entries.")]
-OneStep = Annotated[
-    int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.", show_default=False)
-]
+OneStep = Annotated[int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")]
 
 
 def frontier_app() -> Any:
@@ -54,10 +52,7 @@ def frontier_app() -> Any:
 @grouped_options
 def show_frontier(
     quantity: Quantity = "loss",
-    T: Annotated[
-        float | None,
-        typer.Option("--T", parser=as_tasks, metavar="INTEGER", help="Tasks, or inf for any.", show_default=False),
-    ] = None,
+    T: Annotated[float | None, typer.Option(parser=as_tasks, metavar="INTEGER", help="Tasks, or inf for any.")] = None,
     k: OneStep = None,
     upper: Annotated[bool, typer.Option("--upper", help="A picture with the upper bounds.")] = False,
     folder: Folder = OWN,
@@ -91,8 +86,7 @@ def show_frontier(
 
 def verify_frontier(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILES", help="Files of entries; left out: all of the package.", show_default=False),
+        list[Path] | None, typer.Argument(metavar="FILES", help="Files of entries; left out: all of the package.")
     ] = None,
     folder: Folder = OWN,
     as_json: Json = False,
@@ -143,22 +137,15 @@ def _checked(entry: Entry) -> dict[str, Any]:
 
 def improve_frontier(
     k: Annotated[int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")],
-    T: Annotated[int | None, typer.Option("--T", min=2, help="Number of tasks.", show_default=False)] = None,
-    d: Annotated[int | None, typer.Option("--d", min=2, help="Dimensions.", show_default=False)] = None,
+    T: Annotated[int | None, typer.Option(min=2, help="Number of tasks.")] = None,
+    d: Annotated[int | None, typer.Option(min=2, help="Dimensions.")] = None,
     quantity: Quantity = "loss",
-    tasks: Annotated[
-        str | None,
-        typer.Option("--tasks", metavar="FILE", help="Your own tasks, in place of a search.", show_default=False),
-    ] = None,
-    restarts: Annotated[int, typer.Option("--restarts", min=1, help="Starts of a search.")] = 16,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of a search.")] = 500,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Search as long, with new seeds.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
-    device: Annotated[
-        str | None, typer.Option("--device", help="cuda or another torch device, or cupy.", show_default=False)
-    ] = None,
+    tasks: Annotated[str | None, typer.Option(metavar="FILE", help="Your own tasks, in place of a search.")] = None,
+    restarts: Annotated[int, typer.Option(min=1, help="Starts of a search.")] = 16,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a search.")] = 500,
+    seconds: Annotated[float | None, typer.Option(help="Search as long, with new seeds.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0,
+    device: Annotated[str | None, typer.Option(help="cuda or another torch device, or cupy.")] = None,
     folder: Folder = OWN,
     as_json: Json = False,
 ) -> None:

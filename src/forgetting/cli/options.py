@@ -24,15 +24,12 @@ Words = Annotated[
     typer.Argument(
         metavar="PROBLEM",
         help="A family with parameters, a file or several (.csv, .tsv, .parquet, .npz), or a .toml config.",
-        show_default=False,
     ),
 ]
 Orders = Annotated[
     str,
     typer.Option(
-        "--ordering",
-        "-o",
-        help=f'{", ".join(orderings)}; with parameters in quotes, as in "explicit seq=0,1,1".',
+        "--ordering", "-o", help=f'{", ".join(orderings)}; with parameters in quotes, as in "explicit seq=0,1,1".'
     ),
 ]
 Scheme = Annotated[
@@ -41,7 +38,6 @@ Scheme = Annotated[
         "--scheme",
         help=f'How a task is learned: {", ".join(schemes)}; with parameters in quotes, as in "sgd step_size=0.5". '
         "Left out: each task is learned to convergence.",
-        show_default=False,
     ),
 ]
 
@@ -62,24 +58,14 @@ Step = Annotated[
 LastStep = Annotated[
     int | None,
     typer.Option(
-        "--k",
-        "-k",
-        parser=as_steps,
-        metavar="INTEGER",
-        help="Number of tasks learned; left out: 1000, or one pass.",
-        show_default=False,
+        "--k", "-k", parser=as_steps, metavar="INTEGER", help="Number of tasks learned; left out: 1000, or one pass."
     ),
 ]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
-Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]", show_default=False)
-]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.", show_default=False
-    ),
+    Path | None, typer.Option("--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that this program wrote.")]
 
@@ -88,12 +74,9 @@ READING = {
     "task": Annotated[str, typer.Option("--task", help="Of a file: the column that names the task of a row.")],
     "label": Annotated[str, typer.Option("--label", help="Of a file: the column of labels.")],
     "positive": Annotated[
-        str | None,
-        typer.Option("--positive", help="The class that counts as +1, all others as -1.", show_default=False),
+        str | None, typer.Option("--positive", help="The class that counts as +1, all others as -1.")
     ],
-    "drop": Annotated[
-        list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.", show_default=False)
-    ],
+    "drop": Annotated[list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.")],
     "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
     "intercept": Annotated[bool, typer.Option("--intercept", help="Add a last column of ones to the features.")],
     "standardize": Annotated[
@@ -102,18 +85,13 @@ READING = {
             "--standardize",
             metavar="all|first",
             help="Standardize each feature by the rows of all tasks, or of the first.",
-            show_default=False,
         ),
     ],
     "features": Annotated[
-        int | None,
-        typer.Option("--features", help="Map the features to this many random ones, by --seed.", show_default=False),
+        int | None, typer.Option("--features", help="Map the features to this many random ones, by --seed.")
     ],
     "loss": Annotated[
-        str | None,
-        typer.Option(
-            "--loss", metavar="sum|mean", help="Sum the loss of a task over its rows, or average.", show_default=False
-        ),
+        str | None, typer.Option("--loss", metavar="sum|mean", help="Sum the loss of a task over its rows, or average.")
     ],
 }
 

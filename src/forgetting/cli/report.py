@@ -28,15 +28,9 @@ MOST_PROCESSES = 2
 @grouped_options
 def report_command(
     *,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", help="A TOML config; the same as giving it as PROBLEM.", show_default=False),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("report-out"),
-    sections: Annotated[
-        str | None,
-        typer.Option("--sections", help="Only these, as in rates,plane; a wrong name lists all.", show_default=False),
-    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML config; the same as giving it as PROBLEM.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("report-out"),
+    sections: Annotated[str | None, typer.Option(help="Only these, as in rates,plane; a wrong name lists all.")] = None,
     source: Source,
     force: Force = False,
     as_json: Json = False,

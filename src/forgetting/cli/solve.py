@@ -31,38 +31,34 @@ FACTS = (
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
 
 
-def _option(words: str, *names: str, **more: Any) -> Any:
-    """An option without a default value that would be worth showing."""
-    return typer.Option(*names, help=words, show_default=False, **more)
-
-
 def solve_command(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix: .npz, .npy, .mtx or .csv.")],
     side: Annotated[str, typer.Argument(metavar="B", help="The right-hand sides: .npy, .npz or .csv.")],
-    tol: Annotated[float, typer.Option("--tol", help="The largest |b - A x| / |b| of a solution.")] = 1e-6,
-    maxiter: Annotated[int | None, _option("The most epochs. [default: 1000]", "--maxiter", min=0)] = None,
-    x0: Annotated[str | None, _option("The start, a file like B. [default: 0]", "--x0", metavar="FILE")] = None,
-    damp: Annotated[float, typer.Option("--damp", help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
-    blocks: Annotated[str, typer.Option("--blocks", help="auto, rows, or the number of rows of a block.")] = "auto",
+    tol: Annotated[float, typer.Option(help="The largest |b - A x| / |b| of a solution.")] = 1e-6,
+    maxiter: Annotated[int | None, typer.Option(help="The most epochs. [default: 1000]", min=0)] = None,
+    x0: Annotated[str | None, typer.Option(help="The start, a file like B. [default: 0]", metavar="FILE")] = None,
+    damp: Annotated[float, typer.Option(help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
+    blocks: Annotated[str, typer.Option(help="auto, rows, or the number of rows of a block.")] = "auto",
     ordering: Annotated[
-        str | None, _option(f"{', '.join(orderings)}. [default: one random order, repeated]", "--ordering", "-o")
+        str | None,
+        typer.Option("--ordering", "-o", help=f"{', '.join(orderings)}. [default: one random order, repeated]"),
     ] = None,
-    relaxation: Annotated[float, typer.Option("--relaxation", help="The factor of every step, 0 to 2.")] = 1.0,
-    method: Annotated[str, typer.Option("--method", help=f"auto, {', '.join(METHODS)}.")] = "auto",
-    average: Annotated[str, typer.Option("--average", help="Blocks that step at once, or all.")] = "1",
+    relaxation: Annotated[float, typer.Option(help="The factor of every step, 0 to 2.")] = 1.0,
+    method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}.")] = "auto",
+    average: Annotated[str, typer.Option(help="Blocks that step at once, or all.")] = "1",
     bounds: Annotated[
-        str | None, _option("x stays between; -inf and inf are none.", "--bounds", metavar="LOW,HIGH")
+        str | None, typer.Option(help="x stays between; -inf and inf are none.", metavar="LOW,HIGH")
     ] = None,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="The same as --bounds 0,inf.")] = False,
-    seconds: Annotated[float | None, _option("The longest time, in seconds.", "--seconds")] = None,
-    memory: Annotated[float | None, _option("Bytes for factorisations, such as 1e9.", "--memory")] = None,
+    seconds: Annotated[float | None, typer.Option(help="The longest time, in seconds.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Bytes for factorisations, such as 1e9.")] = None,
     checkpoint: Annotated[
-        Path | None, _option("Keep the state of the solve here, and go on from it.", "--checkpoint", metavar="FILE")
+        Path | None, typer.Option(help="Keep the state of the solve here, and go on from it.", metavar="FILE")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0,
     as_json: Json = False,
     out: Annotated[
-        Path | None, _option("Write x (.npy) or the history: .json, .csv, .html, .tex, .png, .pdf.", "--out")
+        Path | None, typer.Option(help="Write x (.npy) or the history: .json, .csv, .html, .tex, .png, .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:

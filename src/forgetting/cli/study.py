@@ -40,9 +40,7 @@ MOST_FAILURES = 5  # that are shown
 ANSWER = 10  # seconds that a scheduler has to answer
 WIDEST = 200  # characters of a failure
 
-Source = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.", show_default=False)
-]
+Source = Annotated[str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.")]
 
 
 def study_app() -> Any:
@@ -57,27 +55,18 @@ def study_app() -> Any:
 
 
 def run_study(
-    study: Annotated[str, typer.Argument(metavar="STUDY.toml", help="What is computed.", show_default=False)],
+    study: Annotated[str, typer.Argument(metavar="STUDY.toml", help="What is computed.")],
     jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", help="Processes; -1: one for each core. [default: 1]", show_default=False),
+        int | None, typer.Option("--jobs", "-j", help="Processes; -1: one for each core. [default: 1]")
     ] = None,
     dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Use the workers of a Dask scheduler: tcp://host:8786.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786.")
     ] = None,
     function: Annotated[
         str | None,
         typer.Option(
-            "--function",
             metavar="MODULE:NAME",
             help="Allow the function that the file names, from an installed module or FILE.py; its code is run.",
-            show_default=False,
         ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
@@ -127,12 +116,10 @@ def study_status(study: Source, as_json: Json = False) -> None:
 
 def export_study(
     study: Source,
-    out: Annotated[
-        Path, typer.Option("--out", help="The file: .parquet, .csv, .json, .png, .pdf or .html.", show_default=False)
-    ],
-    x: Annotated[str | None, typer.Option("--x", help="A picture's column across; k if left out.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="A picture's column up; the first result if left out.")] = None,
-    hue: Annotated[str | None, typer.Option("--hue", help="A curve for each value of this column.")] = None,
+    out: Annotated[Path, typer.Option(help="The file: .parquet, .csv, .json, .png, .pdf or .html.")],
+    x: Annotated[str | None, typer.Option(help="A picture's column across; k if left out.")] = None,
+    y: Annotated[str | None, typer.Option(help="A picture's column up; the first result if left out.")] = None,
+    hue: Annotated[str | None, typer.Option(help="A curve for each value of this column.")] = None,
     times: Annotated[bool, typer.Option("--times", help="Add seconds and version to a table.")] = False,
     force: Force = False,
 ) -> None:

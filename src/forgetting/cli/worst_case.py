@@ -30,18 +30,12 @@ def as_tasks(word: Any) -> float:
 def worst_case_command(
     T: Annotated[float, typer.Argument(metavar="T", parser=as_tasks, help="Number of tasks; inf for any number.")],
     k: Annotated[int, typer.Argument(metavar="K", parser=as_steps, help="Number of tasks learned.")],
-    kind: Annotated[str, typer.Option("--kind", help="subspaces, or convex for closed convex sets.")] = "subspaces",
-    quantity: Annotated[str, typer.Option("--quantity", help="loss, forgetting or next_loss.")] = "loss",
+    kind: Annotated[str, typer.Option(help="subspaces, or convex for closed convex sets.")] = "subspaces",
+    quantity: Annotated[str, typer.Option(help="loss, forgetting or next_loss.")] = "loss",
     ordering: Orders = "with-replacement",
     patience: Annotated[float, typer.Option(help="Seconds that it may take, as estimated; inf to wait.")] = 60.0,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="FILE.json", help="Write the proof to this file.", show_default=False),
-    ] = None,
-    tasks: Annotated[
-        Path | None,
-        typer.Option("--tasks", metavar="FILE.npz", help="Write tasks that attain the value.", show_default=False),
-    ] = None,
+    certificate: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write the proof to this file.")] = None,
+    tasks: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write tasks that attain the value.")] = None,
     *,
     output: Output,
 ) -> None:
