@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import forgetting as fg
-from forgetting.cli.options import LastStep, Orders, Scheme, as_steps, grouped_options
+from forgetting.cli.options import LastStep, Orders, Scheme, grouped_options, steps_option
 from forgetting.cli.output import Output, result, say, tell, terminal_width
 from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
@@ -112,9 +112,7 @@ def table_command(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.")
     ] = None,
-    k: Annotated[
-        int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Fill in numbers at k steps.")
-    ] = None,
+    k: Annotated[int | None, steps_option("Fill in numbers at k steps.")] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
     *,
     source: Source,

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 import forgetting as fg
-from forgetting.cli.options import Orders, Scheme, Steps, as_steps, grouped_options
+from forgetting.cli.options import Orders, Scheme, Steps, grouped_options, steps_option
 from forgetting.cli.output import Output, computing, not_finite, result
 from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
@@ -205,13 +205,7 @@ def _whole(word: str, words: str) -> int:
 def weights_command(
     k: Annotated[
         int | None,
-        typer.Option(
-            "--k",
-            "-k",
-            parser=as_steps,
-            metavar="INTEGER",
-            help="The least expected loss after k steps; left out: the fastest decay.",
-        ),
+        steps_option("The least expected loss after k steps; left out: the fastest decay."),
     ] = None,
     scheme: Scheme = None,
     *,

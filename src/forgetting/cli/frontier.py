@@ -12,7 +12,7 @@ import typer
 
 import forgetting as fg
 from forgetting.cli.interrupts import uninterrupted
-from forgetting.cli.options import VIOLATED, Json, as_steps, grouped_options
+from forgetting.cli.options import VIOLATED, Json, grouped_options, steps_option
 from forgetting.cli.output import Output, result, working
 from forgetting.cli.worst_case import as_tasks
 from forgetting.errors import ForgettingError, InvalidInputError
@@ -38,7 +38,7 @@ OWN = Path("frontier")
 
 Quantity = Annotated[str, typer.Option("--quantity", help="loss or forgetting.")]
 Folder = Annotated[Path, typer.Option("--folder", help="Your own entries.")]
-OneStep = Annotated[int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")]
+OneStep = Annotated[int | None, steps_option("Steps.")]
 
 
 def frontier_app() -> Any:
@@ -136,7 +136,7 @@ def _checked(entry: Entry) -> dict[str, Any]:
 
 
 def improve_frontier(
-    k: Annotated[int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")],
+    k: Annotated[int, steps_option("Steps.")],
     T: Annotated[int | None, typer.Option(min=2, help="Number of tasks.")] = None,
     d: Annotated[int | None, typer.Option(min=2, help="Dimensions.")] = None,
     quantity: Quantity = "loss",

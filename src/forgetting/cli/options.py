@@ -52,15 +52,13 @@ def as_steps(word: Any) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-Step = Annotated[
-    int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Number of tasks learned, such as 1e3.")
-]
-LastStep = Annotated[
-    int | None,
-    typer.Option(
-        "--k", "-k", parser=as_steps, metavar="INTEGER", help="Number of tasks learned; left out: 1000, or one pass."
-    ),
-]
+def steps_option(words: str) -> Any:
+    """The option --k for one number of steps."""
+    return typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help=words)
+
+
+Step = Annotated[int, steps_option("Number of tasks learned, such as 1e3.")]
+LastStep = Annotated[int | None, steps_option("Number of tasks learned; left out: 1000, or one pass.")]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -71,27 +69,19 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that this p
 
 #: how the rows of files are read, and what is done with their features; the names are the fields of `Columns`
 READING = {
-    "task": Annotated[str, typer.Option("--task", help="Of a file: the column that names the task of a row.")],
-    "label": Annotated[str, typer.Option("--label", help="Of a file: the column of labels.")],
-    "positive": Annotated[
-        str | None, typer.Option("--positive", help="The class that counts as +1, all others as -1.")
-    ],
-    "drop": Annotated[list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.")],
+    "task": Annotated[str, typer.Option(help="Of a file: the column that names the task of a row.")],
+    "label": Annotated[str, typer.Option(help="Of a file: the column of labels.")],
+    "positive": Annotated[str | None, typer.Option(help="The class that counts as +1, all others as -1.")],
+    "drop": Annotated[list[str], typer.Option(help="A column that is no feature; may be repeated.")],
     "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
     "intercept": Annotated[bool, typer.Option("--intercept", help="Add a last column of ones to the features.")],
     "standardize": Annotated[
         str | None,
-        typer.Option(
-            "--standardize",
-            metavar="all|first",
-            help="Standardize each feature by the rows of all tasks, or of the first.",
-        ),
+        typer.Option(metavar="all|first", help="Standardize each feature by the rows of all tasks, or of the first."),
     ],
-    "features": Annotated[
-        int | None, typer.Option("--features", help="Map the features to this many random ones, by --seed.")
-    ],
+    "features": Annotated[int | None, typer.Option(help="Map the features to this many random ones, by --seed.")],
     "loss": Annotated[
-        str | None, typer.Option("--loss", metavar="sum|mean", help="Sum the loss of a task over its rows, or average.")
+        str | None, typer.Option(metavar="sum|mean", help="Sum the loss of a task over its rows, or average.")
     ],
 }
 
