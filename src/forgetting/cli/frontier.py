@@ -41,14 +41,6 @@ Folder = Annotated[Path, typer.Option("--folder", help="Your own entries.")]
 OneStep = Annotated[int | None, steps_option("Steps.")]
 
 
-def frontier_app() -> Any:
-    """The commands of the frontier."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for name, command in (("show", show_frontier), ("verify", verify_frontier), ("improve", improve_frontier)):
-        app.command(name)(command)
-    return app
-
-
 @grouped_options
 def show_frontier(
     quantity: Quantity = "loss",
@@ -177,3 +169,6 @@ def improve_frontier(
     }  # fmt: skip
     said = "no file was written" if path is None else f"wrote {path}"
     Output(as_json).give(lambda: (str(improved), said), lambda: json.dumps(facts))
+
+
+COMMANDS: dict[str, Any] = {"show": show_frontier, "verify": verify_frontier, "improve": improve_frontier}

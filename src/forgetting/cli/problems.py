@@ -76,21 +76,19 @@ class Source:
             if rest:
                 raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
             return read_config(Path(first), self.seed, columns)
-        if is_file(first):
-            files = [first, *(word for word in rest if is_file(word))]
-            values = values_in([word for word in rest if not is_file(word)])
-            copies = values.pop("copies", 1)
+        files = [first, *filter(is_file, rest)] if is_file(first) else []
+        values = values_in([word for word in rest if word not in files])
+        copies = values.pop("copies", 1)
+        if files:
             if values:
                 raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
-            problem = _copies(read(files, columns, {}).tasks, copies)
-            listed = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
-            return Loaded(problem, listed + _times(copies), seed)
-        values = values_in(rest)
-        copies = values.pop("copies", 1)
-        problem, name = _family(first, values, seed)
-        columns.require_unused(f"{first} is a family of tasks", preparing=False)
-        if columns.preparing:
-            problem = prepare(problem, **columns.preparing)
+            problem = read(files, columns, {}).tasks
+            name = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        else:
+            problem, name = _family(first, values, seed)
+            columns.require_unused(f"{first} is a family of tasks", preparing=False)
+            if columns.preparing:
+                problem = prepare(problem, **columns.preparing)
         return Loaded(_copies(problem, copies), name + _times(copies), seed)
 
 
@@ -140,22 +138,17 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
         elif sources[0] == "file":
             _known(values, ("copies", *(field.name for field in fields(Columns))), "unknown key in [problem]")
             files = source if isinstance(source, list) else [source]
-            problem = read(
-                [path.parent / str(file) for file in files], Columns(**values).seeded(chosen), {}
-            ).tasks  # beside the config
-            name = path.stem
+            beside = [path.parent / str(file) for file in files]
+            problem, name = read(beside, Columns(**values).seeded(chosen), {}).tasks, path.stem
         else:
             _known(values, ("copies",), "unknown key in [problem]")
             problem, name = _inline(source), path.stem
         if later:
             problem = prepare(problem, **Columns(**later).seeded(chosen).preparing)
-    except ForgettingErrors as error:
+    except (InvalidInputError, ProblemFileError) as error:
         raise InvalidInputError(f"{path}: {error}") from error
     name = str(config.get("title", name + _times(copies)))
     return Loaded(_copies(problem, copies), name, chosen, config)
-
-
-ForgettingErrors = (InvalidInputError, ProblemFileError)
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]:

@@ -43,14 +43,6 @@ WIDEST = 200  # characters of a failure
 Source = Annotated[str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.")]
 
 
-def study_app() -> Any:
-    """The commands of studies."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for name, command in (("run", run_study), ("status", study_status), ("export", export_study)):
-        app.command(name)(command)
-    return app
-
-
 # --------------------------------------------------------------------------------------------------------- commands
 
 
@@ -151,6 +143,9 @@ def export_study(
         export(made, out, times=times, force=force)
     status = made.status
     say(f"wrote {out}: {len(made.rows())} rows of {status.done + status.failed} finished cells of {status.total}")
+
+
+COMMANDS: dict[str, Any] = {"run": run_study, "status": study_status, "export": export_study}
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
