@@ -44,7 +44,7 @@ def families_command(
         make = family_maker(family)
         parameters = inspect.signature(make).parameters.values()
         shown = " ".join(p.name + ("=" if p.default is p.empty else f"={p.default}") for p in parameters)
-        rows.append((family, shown, _first(make.__doc__ or "")))
+        rows.append((family, shown, " ".join((make.__doc__ or "").split("\n\n")[0].split())))
     if as_json:
         table = Table("families", "Families", "", ("family", "parameters", "what it is"), tuple(rows))
         Output(as_json).emit(result("Named families of tasks", "families", [table], [], method="listing"))
@@ -57,10 +57,6 @@ def families_command(
             say(textwrap.fill(" ".join(paragraph.split()), width, initial_indent="    ", subsequent_indent="    "))
     if not name:
         say("", "copies=n repeats all tasks of any of them, as in", "  forgetting expect two_lines theta=0.1 copies=50")
-
-
-def _first(words: str) -> str:
-    return " ".join(words.split("\n\n")[0].split())
 
 
 # ----------------------------------------------------------------------------------------------------------------- cite

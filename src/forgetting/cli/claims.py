@@ -72,19 +72,18 @@ def claims_command(
     chosen = [claim for claim in every if label in claim.label]
     if not chosen:
         raise InvalidInputError(f"no claim {label!r}{nearest(label, sorted({claim.label for claim in every}))}")
-    broken: list[str] = []
     sizes = {name: size for name, size in (("T", tasks), ("d", dim), ("k", k)) if size is not None}
     if sizes and hunt is None:
         raise InvalidInputError(f"--{min(sizes)} is for a hunt; give --hunt 200 as well")
     if hunt is None and label and not output.as_json and output.out is None:
         _in_words(chosen)
         return
-    if hunt is None:
-        table = _listing(chosen)
-        said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
     with finished_parts(output.out if hunt is not None else None) as store:
         if hunt is not None:
             table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store, sizes)
+        else:
+            table, broken = _listing(chosen), []
+            said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
         meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
         report = result("The statements of the paper", "claims", [table], said, **meta)
         hidden = "statement", "note", "tried", *(("label", "part") if hunt is None else ())
@@ -105,16 +104,11 @@ def _in_words(chosen: list[Any]) -> None:
 
 def _listing(chosen: list[Any]) -> Table:
     columns = "name", "label", "part", "statement", "status", "ratio", "note"
-    rows = [
-        (claim.heading, claim.label, claim.part, claim.statement, claim.status, _ratio(claim), claim.note)
-        for claim in chosen
-    ]
+    rows = []
+    for claim in chosen:
+        ratio = None if claim.record is None else claim.record.ratio
+        rows.append((claim.heading, claim.label, claim.part, claim.statement, claim.status, ratio, claim.note))
     return Table("claims", "Statements", "", columns, tuple(rows))
-
-
-def _ratio(claim: Any) -> float | None:
-    """The largest ratio ever found; None for a claim without a record."""
-    return None if claim.record is None else claim.record.ratio
 
 
 def _hunted(

@@ -50,9 +50,9 @@ class Output:
 
         Its ending must be one of those of reports, or of `more`.
         """
-        from forgetting.report.saving import check_file
-
         if self.out is not None:
+            from forgetting.report.saving import check_file
+
             check = check_output if self.ending in more else check_file
             check(self.out, force=self.force, inputs=inputs or ())
 

@@ -40,7 +40,7 @@ MOST_FAILURES = 5  # that are shown
 ANSWER = 10  # seconds that a scheduler has to answer
 WIDEST = 200  # characters of a failure
 
-Source = Annotated[str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.")]
+StudyFile = Annotated[str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.")]
 
 
 # --------------------------------------------------------------------------------------------------------- commands
@@ -95,7 +95,7 @@ def run_study(
         raise typer.Exit(VIOLATED)
 
 
-def study_status(study: Source, as_json: Json = False) -> None:
+def study_status(study: StudyFile, as_json: Json = False) -> None:
     """How far along a study is, also while it runs elsewhere.
 
     \b
@@ -107,7 +107,7 @@ def study_status(study: Source, as_json: Json = False) -> None:
 
 
 def export_study(
-    study: Source,
+    study: StudyFile,
     out: Annotated[Path, typer.Option(help="The file: .parquet, .csv, .json, .png, .pdf or .html.")],
     x: Annotated[str | None, typer.Option(help="A picture's column across; k if left out.")] = None,
     y: Annotated[str | None, typer.Option(help="A picture's column up; the first result if left out.")] = None,
