@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -338,8 +339,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path):
 
 @pytest.mark.parametrize("columns", ["60", "80", "100"])
 def test_tables_keep_to_the_width_of_the_terminal(inside, columns, monkeypatch):
-    monkeypatch.setattr("forgetting.cli.output.terminal_width", lambda: int(columns))
-
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((int(columns), 24)))
     for call in (("bounds", *SMALL), ("claims", "lem:", "--hunt", "1"), ("families",), ("run", *SMALL)):
         assert fits(inside(*call).out, int(columns))
 

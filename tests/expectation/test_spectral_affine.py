@@ -395,7 +395,7 @@ def test_k_inf_is_printed_saved_tabulated_and_left_out_of_curves(tmp_path):
     assert found.k.tolist() == [np.inf, 10, 1000]
     for limit in (np.inf, np.array(np.inf), np.float32("inf")):
         assert found.loss[0] == fg.expect(tasks, WR(), limit).loss
-    assert [line.split()[0] for line in str(found).splitlines()[3:6]] == ["inf", "10", "1000"]
+    assert [line.split()[0] for line in str(found).splitlines()[4:7]] == ["inf", "10", "1000"]
     assert found.figure().series[0].x == (10.0, 1000.0)
     assert fg.expect(tasks, WR(), [10, np.inf]).figure() is None
     solved = fg.expect(fg.families.two_lines(0.5), WR(), [10, 100, np.inf])

@@ -49,7 +49,7 @@ from numpy.lib import format as npy
 import forgetting as fg
 from forgetting import orderings, schemes
 from forgetting.auditing import Audit, Reading, read_tasks
-from forgetting.cli.problems import Loaded, load_problem, read_config
+from forgetting.cli.problems import Loaded, Source, read_config
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.text_formats import to_csv
@@ -859,7 +859,7 @@ def result_kind(cls: Any, good: Callable[[], Iterator[bytes]]) -> Kind:
 
 
 def read_npz_problem(path: Path, rng: random.Random) -> Any:
-    return load_problem([str(path)]).problem if rng.random() < 0.1 else fg.RegressionTasks.load(path)
+    return Source([str(path)]).load().problem if rng.random() < 0.1 else fg.RegressionTasks.load(path)
 
 
 KINDS = {

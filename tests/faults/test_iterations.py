@@ -79,9 +79,9 @@ def test_a_draw_that_no_chance_gives_is_an_error():
 
 
 def test_a_table_in_less_room_than_its_columns_need_is_as_narrow_as_it_is_told():
-    from forgetting.figures.text_formats import text_table
+    from forgetting.figures.text_formats import columns_text
 
-    lines = text_table(("a long heading", "another one"), [("1", "2")], width=9, ruled=True).splitlines()
+    lines = columns_text([("a long heading", "1"), ("another one", "2")], width=9, ruled=True).splitlines()
     assert max(map(len, lines)) <= 9
     assert "".join(lines).count("1") == 1
 

@@ -129,6 +129,18 @@ def test_latex_escapes():
     assert r"50\% \& k\_1" in to_latex(Table("t", "50% & k_1", "", ("a",), (("b",),)))
 
 
+def test_wide_letters_take_two_columns_and_are_never_cut():
+    text = table_text(Table("t", "Title", "", ("task", "x"), (("数字の課題", 1), ("e\u0301te\u0301", 2))))
+    assert text.splitlines()[2:] == ["-" * 10 + "  -", "数字の課題  1", "e\u0301te\u0301" + " " * 9 + "2"]
+
+
+def test_a_word_is_broken_only_if_it_is_longer_than_a_line():
+    key = "thm:random_convergence_rate/loss"
+    narrow, wide = (table_text(Table("t", "T", "", ("a",), ((f"one two {key}",),)), width) for width in (30, 35))
+    assert wide.splitlines()[-2:] == ["one two", key]
+    assert [line.split()[-1] for line in narrow.splitlines()[-2:]] == ["thm:random_convergence_rate/", "loss"]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_table_keeps_to_its_width(width):
     words = "a long sentence of many words about thm:random_convergence_rate/forgetting/dimension"

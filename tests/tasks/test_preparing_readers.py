@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import read_tasks
-from forgetting.cli.problems import load_problem, read_config
+from forgetting.cli.problems import Source, read_config
 from forgetting.errors import InvalidInputError
 from forgetting.report.provenance import problem_hash
 from forgetting.tasks import RandomFeatures
@@ -82,12 +82,12 @@ def test_wrong_options_are_named(options, words):
 
 
 def test_families_and_configs_can_be_prepared_too(tmp_path):
-    family = load_problem(["gaussian", "T=3", "d=4", "rank=2", "copies=2"], 5, Columns(intercept=True, features=6))
+    family = Source(["gaussian", "T=3", "d=4", "rank=2", "copies=2"], 5, Columns(intercept=True, features=6)).load()
     plain = fg.families.gaussian(T=3, d=4, rank=2, seed=5)
     expected = fg.families.repeated(plain.prepared(intercept=True, features=RandomFeatures(6, seed=5)), 2)
     assert problem_hash(family.problem) == problem_hash(expected)
     assert family.origin["preparation"] == ("6 random relu features (scale 1, seed 5), an intercept as the last column")
-    assert "preparation" not in load_problem(["two_lines", "theta=0.5"]).origin
+    assert "preparation" not in Source(["two_lines", "theta=0.5"]).load().origin
     sources(tmp_path)
     configs = {
         "file = 'rows.csv'": PLAIN,

@@ -71,7 +71,7 @@ def _run(arguments: list[str]) -> int:
         return _complain(str(error), BAD_INPUT)
     except (MemoryError, OverflowError) as error:
         return _complain(f"a number here is too large for this machine ({error})", BAD_INPUT)
-    except SystemExit as error:  # how the printer of tables ends when the reader of a pipe has gone
+    except SystemExit as error:  # how a printer ends when the reader of a pipe has gone
         failure = blamed(error)
         return 0 if failure is None else _complain(failure, BAD_INPUT)
     except Exception as error:

@@ -7,17 +7,23 @@ import os
 import shutil
 import textwrap
 from collections.abc import Callable
+from math import cos, sin
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+import forgetting as fg
 from forgetting.cli.options import VIOLATED, Json
+from forgetting.cli.output import Output, result, say, terminal_width
 from forgetting.core.memory import available_memory
 from forgetting.core.text import nearest
+from forgetting.errors import InvalidInputError
+from forgetting.figures.items import Table
 
 
 def families_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.", show_default=False)] = "",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Describe this family in full.")] = "",
     as_json: Json = False,
 ) -> None:
     """The named families of tasks and the data sets, with their parameters.
@@ -27,9 +33,6 @@ def families_command(
       forgetting families
       forgetting families catastrophic
     """
-    from forgetting.cli.output import emit, result, say, terminal_width
-    from forgetting.errors import InvalidInputError
-    from forgetting.figures.items import Table
     from forgetting.studies.measuring import family_maker, family_names
 
     names = family_names()
@@ -41,10 +44,10 @@ def families_command(
         make = family_maker(family)
         parameters = inspect.signature(make).parameters.values()
         shown = " ".join(p.name + ("=" if p.default is p.empty else f"={p.default}") for p in parameters)
-        rows.append((family, shown, _first(make.__doc__ or "")))
+        rows.append((family, shown, " ".join((make.__doc__ or "").split("\n\n")[0].split())))
     if as_json:
         table = Table("families", "Families", "", ("family", "parameters", "what it is"), tuple(rows))
-        emit(result("Named families of tasks", "families", [table], [], method="listing"), as_json=True, out=None)
+        Output(as_json).emit(result("Named families of tasks", "families", [table], [], method="listing"))
         return
     width = terminal_width()
     for family, shown, words in rows:
@@ -56,19 +59,12 @@ def families_command(
         say("", "copies=n repeats all tasks of any of them, as in", "  forgetting expect two_lines theta=0.1 copies=50")
 
 
-def _first(words: str) -> str:
-    return " ".join(words.split("\n\n")[0].split())
-
-
 # ----------------------------------------------------------------------------------------------------------------- cite
 
 
 def cite_command(
     keys: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY", help="A bound, a label of the paper, a source, or forgetting.", show_default=False
-        ),
+        list[str] | None, typer.Argument(metavar="KEY", help="A bound, a label of the paper, a source, or forgetting.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -83,8 +79,6 @@ def cite_command(
       forgetting cite evron2022:cyclic/forgetting lan2012optimal > sources.bib
       forgetting cite forgetting
     """
-    from forgetting.cli.output import emit, result, say
-    from forgetting.figures.items import Table
     from forgetting.theory.bibliography import SOURCES, entries, software_entry
 
     if keys:
@@ -98,7 +92,7 @@ def cite_command(
         say("\n\n".join(bibtex))
         return
     said = "a bound (forgetting bounds) or a label (forgetting claims) will do as a KEY, too"
-    emit(result("Sources", "cite", [table], [said]), as_json=as_json, out=None, hidden=("bibtex",))
+    Output(as_json).emit(result("Sources", "cite", [table], [said]), hidden=("bibtex",))
 
 
 # --------------------------------------------------------------------------------------------------------------- doctor
@@ -115,8 +109,6 @@ def doctor_command(as_json: Json = False) -> None:
       forgetting doctor
       forgetting doctor --json
     """
-    from forgetting.cli.output import emit, result
-    from forgetting.figures.items import Table
     from forgetting.report.provenance import versions
 
     machine = [*versions().items(), *((name, _protected(value)) for name, value in MACHINE.items())]
@@ -127,7 +119,7 @@ def doctor_command(as_json: Json = False) -> None:
     ]
     broken = [row[0] for row in tests if row[2] != "holds"]
     said = [f"FAILS: {name}" for name in broken] or ["all is well"]
-    emit(result("Doctor", "doctor", [*items], said, method="self test"), as_json=as_json, out=None)
+    Output(as_json).emit(result("Doctor", "doctor", items, said, method="self test"))
     if broken:
         raise typer.Exit(VIOLATED)
 
@@ -162,21 +154,15 @@ def _compiled_code() -> str:
 
 def _expected_loss() -> float:
     """The expected loss of two lines at an angle of THETA after STEPS random tasks, by its formula."""
-    from math import cos, sin
-
     return 0.25 * sin(THETA) ** 2 * (1 + cos(THETA)) / 2 * ((1 + cos(THETA) ** 2) / 2) ** (STEPS - 1)
 
 
 def _exact() -> float:
-    import forgetting as fg
-
     expected = fg.expect(fg.families.two_lines(THETA), fg.orderings.WithReplacement(), STEPS)
     return abs(float(expected.loss) / _expected_loss() - 1)
 
 
 def _simulated() -> float:
-    import forgetting as fg
-
     lines = fg.families.two_lines(THETA)
     expected = fg.expect(lines, fg.orderings.WithReplacement(), STEPS, method="monte-carlo", runs=2048)
     low, high = expected.loss_interval
@@ -184,10 +170,6 @@ def _simulated() -> float:
 
 
 def _orthogonal() -> float:
-    import numpy as np
-
-    import forgetting as fg
-
     run = fg.run(fg.families.orthogonal(4), fg.orderings.Cyclic(), 4)
     return float(np.abs(run.forgetting).max())
 

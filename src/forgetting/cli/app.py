@@ -85,11 +85,9 @@ def make_app() -> Any:
         plugin: Annotated[
             list[str] | None,
             typer.Option(
-                "--plugin",
                 callback=_plugins,
                 metavar="FILE.py",
                 help="First run a Python file (or import a module) that adds bounds, schemes, ...",
-                show_default=False,
             ),
         ] = None,
     ) -> None: ...
@@ -112,6 +110,11 @@ def make_app() -> Any:
         ("doctor", about.doctor_command),
     ):
         app.command(name)(command)
-    app.add_typer(study.study_app(), name="study")
-    app.add_typer(frontier.frontier_app(), name="frontier")
+    for name, words, commands in (
+        ("study", study.HELP, study.COMMANDS), ("frontier", frontier.HELP, frontier.COMMANDS)
+    ):  # fmt: skip
+        group = typer.Typer(help=words, no_args_is_help=True, rich_markup_mode=None)
+        for verb, command in commands.items():
+            group.command(verb)(command)
+        app.add_typer(group, name=name)
     return app

@@ -3,97 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from forgetting.cli.options import Force, Json, Scheme, Seed, reads_files
+from forgetting.cli.options import Force, Json, Scheme, grouped_options
+from forgetting.cli.output import Content, Output, tell, terminal_width, working
+from forgetting.cli.problems import DEFAULT, Source, is_file
+from forgetting.core.registry import call_with, values_in
 from forgetting.core.text import nearest, one_line
+from forgetting.errors import InvalidInputError
+from forgetting.files.outputs import check_output
 from forgetting.tasks import Problem
-from forgetting.tasks.readers.sheet import Columns
 
 SOURCES = ("digits", "mnist")
 SAVED = ("format", "record")  # what a file of `Landscape.save` holds, like those of all results
-OWN = ("tasks", "as_json", "out", "force")  # options that mean something for values
+OWN = ("words", "as_json", "out", "force")  # options that mean something for values
 
 
-@reads_files
+@grouped_options
 def audit_command(
+    *,
     context: typer.Context,
-    tasks: Annotated[
+    words: Annotated[
         list[str],
         typer.Argument(
             metavar="FILE...",
             help="A problem as for the other commands: a file or several, a family, a config; or digits or mnist with "
             "split, permuted or rotated.",
-            show_default=False,
         ),
     ],
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.", show_default=False)
-    ] = None,
-    features: Annotated[
-        int | None, typer.Option(min=1, help="Map X to this many random features.", show_default=False)
-    ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", help="The kind of random features: relu (default) or fourier.", show_default=False),
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Sub-sample each task to at most this many rows.")] = None,
+    features: Annotated[int | None, typer.Option(min=1, help="Map X to this many random features.")] = None,
+    kind: Annotated[str | None, typer.Option(help="The kind of random features: relu (default) or fourier.")] = None,
     standardize: Annotated[
         str | None,
         typer.Option(
             metavar="all|first",
             help="Shift and scale each column to mean 0 and deviation 1: those of all tasks, or of the first.",
-            show_default=False,
         ),
     ] = None,
     intercept: Annotated[bool, typer.Option("--intercept", help="Add a column of ones.")] = False,
-    loss: Annotated[
-        str | None,
-        typer.Option(metavar="sum|mean", help="Sum or mean over the rows of a task.", show_default=False),
-    ] = None,
+    loss: Annotated[str | None, typer.Option(metavar="sum|mean", help="Sum or mean over the rows of a task.")] = None,
     test: Annotated[
-        str | None,
-        typer.Option(
-            "--test",
-            metavar="FILE",
-            help="Held-out rows of the same tasks, read like FILE; never learned.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="FILE", help="Held-out rows of the same tasks, read like FILE; never learned.")
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            "--order", help="The given order: numbers or names of all tasks, with commas.", show_default=False
-        ),
+        str | None, typer.Option(help="The given order: numbers or names of all tasks, with commas.")
     ] = None,
     scheme: Scheme = None,
     repeats: Annotated[
         int, typer.Option(min=1, help="Draws of rows and random features that the verdict is repeated for.")
     ] = 8,
     passes: Annotated[int, typer.Option(min=2, help="Compare one pass with this many passes.")] = 3,
-    seed: Seed = None,
+    source: Source,
     as_json: Json = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.", show_default=False
-        ),
+        Path | None, typer.Option(help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.")
     ] = None,
     landscape: Annotated[
-        Path | None,
-        typer.Option(
-            "--landscape",
-            metavar="FILE.npz",
-            help="Write the values of all orders (up to 6 tasks) as arrays.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(metavar="FILE.npz", help="Write the values of all orders (up to 6 tasks) as arrays.")
     ] = None,
     force: Force = False,
-    *,
-    reading: Columns,
 ) -> None:
     """How much of the low forgetting is the order? By training loss, held-out loss and accuracy, and what to do.
 
@@ -112,59 +88,46 @@ def audit_command(
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
     """
-    if names_values(tasks):
-        return audit_values(tasks, context, as_json=as_json, out=out, force=force)
-
-    import numpy as np
+    output = Output(as_json, out, force)
+    if names_values(words):
+        return audit_values(words, context, output)
 
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.auditing.audit_landscape import landscape_arrays
-    from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
-    from forgetting.cli.problems import load_problem
-    from forgetting.errors import InvalidInputError
-    from forgetting.files.outputs import check_output, write_output
+    from forgetting.report.saving import ENDINGS, file_content
 
-    if out is not None and out.suffix.lower() == ".txt":  # no ending of other commands
-        check_output(out, force=force, inputs=tasks)
-    else:
-        ready(out, force, tasks)
+    source = replace(source, words=words)
+    seed = source.seed or 0
+    output.check(words, more=(".txt",))  # no ending of other commands
     if landscape is not None:
         if landscape.suffix.lower() != ".npz":
             raise InvalidInputError(f"--landscape {landscape}: the values of orders are written to an .npz file")
-        check_output(landscape, force=force, inputs=tasks)
+        check_output(landscape, force=force, inputs=words)
     if kind is not None and features is None:
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
-    lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed or 0)  # type: ignore[arg-type]
-    problem, name = load_tasks(tasks, reading, seed)
-    held = None if test is None else load_problem([test], seed, reading).problem
+    lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed)  # type: ignore[arg-type]
+    problem, name = load_tasks(source)
+    held = None if test is None else replace(source, words=[test]).load().problem
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
     given = None if order is None else as_order(order, problem.names)
     with working("auditing") as step:
         result = audit(
-            problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed or 0,
-            title=name, progress=step, **prepared,  # type: ignore[arg-type]
+            problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed, title=name,
+            progress=step, **prepared,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    def write(path: Path) -> None:
-        texts = {".json": lambda: result.to_json(indent=1), ".txt": lambda: str(result)}
-        text = texts.get(path.suffix.lower())
-        if text is None:
-            result.write_page(path, force=force)
-        else:
-            write_output(path, f"{text()}\n".encode("utf-8", "backslashreplace"), force=force)
-
-    def show() -> None:
-        if as_json:
-            print(result.to_json(indent=1))
-        else:
-            say(result.to_text(terminal_width()))
-
-    def write_orders(path: Path) -> None:
+    def orders() -> bytes:
         content = BytesIO()
         np.savez_compressed(content, **landscape_arrays(result))
-        write_output(path, content.getvalue(), force=force)
+        return content.getvalue()
 
-    write_and_show(landscape, write_orders, lambda: write_and_show(out, write, show, quiet=as_json), quiet=as_json)
+    data = partial(result.to_json, indent=1)
+    contents: dict[str, Content] = {".json": lambda: f"{data()}\n", ".txt": lambda: f"{result}\n"}
+    if out is not None:
+        contents = {ending: lambda: file_content(result.to_report(), out) for ending in ENDINGS} | contents
+    output.give(
+        lambda: [result.to_text(terminal_width())], data, contents, {} if landscape is None else {landscape: orders}
+    )
 
 
 def as_order(words: str, names: Sequence[str]) -> list[int]:
@@ -173,8 +136,6 @@ def as_order(words: str, names: Sequence[str]) -> list[int]:
     >>> as_order("2,0,1", ("a", "b", "c")), as_order("b, a", ("a", "b"))
     ([2, 0, 1], [1, 0])
     """
-    from forgetting.errors import InvalidInputError
-
     order = []
     for word in (part.strip() for part in words.split(",")):
         if word in names:
@@ -186,20 +147,18 @@ def as_order(words: str, names: Sequence[str]) -> list[int]:
     return order
 
 
-def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[Problem, str]:
+def load_tasks(source: Source) -> tuple[Problem, str]:
     """Tasks from bundled images, or from a problem as for the other commands; and their name.
 
-    >>> load_tasks(["digits", "rotated", "tasks=3", "rows=5"], Columns(), 0)[1]
+    >>> load_tasks(Source(["digits", "rotated", "tasks=3", "rows=5"]))[1]
     'digits rotated, tasks=3, rows=5'
     """
     from forgetting import auditing
-    from forgetting.cli.problems import is_file, load_problem
-    from forgetting.errors import InvalidInputError
     from forgetting.studies.measuring import family_names
 
-    first, *rest = words
+    first, *rest = source.words or DEFAULT
     if first in SOURCES and not Path(first).is_file():
-        columns.require_unused(f"{first} are images")
+        source.columns.require_unused(f"{first} are images")
         values: dict[str, int | str] = {}
         for word in rest:
             name, sign, text = word.partition("=")
@@ -209,11 +168,11 @@ def load_tasks(words: list[str], columns: Columns, seed: int | None) -> tuple[Pr
                 values[name] = int(text)
             else:
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
-        made: Problem = getattr(auditing, first)(**values, seed=seed or 0)
+        made: Problem = getattr(auditing, first)(**values, seed=source.seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
     if not (is_file(first) or first.endswith(".toml")) and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
-    loaded = load_problem(words, seed, columns)
+    loaded = source.load()
     return loaded.problem, loaded.name
 
 
@@ -235,17 +194,15 @@ def names_values(words: Sequence[str]) -> bool:
     return bool(named) or holds_values(first) or holds_values(first, SAVED)
 
 
-def audit_values(words: Sequence[str], context: typer.Context, *, as_json: bool, out: Path | None, force: bool) -> None:
+def audit_values(words: Sequence[str], context: typer.Context, output: Output) -> None:
     """Audit values alone: their distribution over orders, what explains it, agreement of seeds, disparity of tasks."""
     from forgetting.auditing.landscape_files import holds_values
     from forgetting.auditing.landscape_page import landscape_report
     from forgetting.auditing.landscapes import Landscape
-    from forgetting.cli.output import emit, ready, tell
-    from forgetting.core.registry import call_with, values_in
 
     first, *rest = words
     _only_own(first, context)
-    ready(out, force, [first])
+    output.check([first])
     given = values_in(rest)
     order = given.pop("order", None)
 
@@ -269,13 +226,11 @@ def audit_values(words: Sequence[str], context: typer.Context, *, as_json: bool,
         if "higher_is_better" not in given:
             tell(["low values are taken to be good; for accuracies add higher_is_better=true"])
     title = f"Audit of {one_line(Path(first).name)}: {landscape.headline}"
-    emit(landscape_report(landscape, title, order), as_json=as_json, out=out, force=force)
+    output.emit(landscape_report(landscape, title, order))
 
 
 def _only_own(file: str, context: typer.Context) -> None:
     """Raise if an option was given that is for tasks: nothing that a user says is ignored."""
-    from forgetting.errors import InvalidInputError
-
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in OWN and source is not None and source.name == "COMMANDLINE":

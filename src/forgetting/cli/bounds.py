@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.options import Force, Json, LastStep, Orders, Out, Problem, Scheme, Seed, as_steps, reads_files
+import forgetting as fg
+from forgetting.cli.options import LastStep, Orders, Scheme, grouped_options, steps_option
+from forgetting.cli.output import Output, result, say, tell, terminal_width
+from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
-from forgetting.tasks.readers.sheet import Columns
+from forgetting.errors import InvalidInputError
+from forgetting.figures.items import Table
+from forgetting.orderings.base import as_ordering
+
+if TYPE_CHECKING:
+    from forgetting.theory.evaluation import Evaluation
 
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
 REACHED = "reached: the largest share of the bound that any tasks were found to reach (bound.record)"
 FORMATS = ("text", "markdown", "latex", "html")
 
 
-@reads_files
+@grouped_options
 def bounds_command(
-    problem: Problem = None,
     ordering: Orders = "with-replacement",
     k: LastStep = None,
     scheme: Scheme = None,
@@ -30,12 +38,9 @@ def bounds_command(
     everything: Annotated[
         bool, typer.Option("--all", help="List bounds that do not apply, too, with the reason.")
     ] = False,
-    seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
     *,
-    reading: Columns,
+    source: Source,
+    output: Output,
 ) -> None:
     """Every known bound on these tasks, and which is tightest.
 
@@ -45,39 +50,30 @@ def bounds_command(
       forgetting bounds tasks.csv -o without-replacement -k 20 --all
       forgetting bounds two_lines theta=0.1 --quantity loss --json
     """
-    import forgetting as fg
-    from forgetting.cli.output import emit, ready, result
-    from forgetting.cli.problems import load_problem
-    from forgetting.errors import InvalidInputError
-    from forgetting.figures.items import Item
-    from forgetting.orderings.base import as_ordering
     from forgetting.report.settings import ordering_name
     from forgetting.theory.terms import QUANTITIES
 
-    ready(out, force, problem)
+    output.check(source.words)
     wanted = QUANTITIES if quantity == "all" else tuple(dict.fromkeys(quantity.split(",")))
     for name in wanted:
         if name not in QUANTITIES:
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
-    loaded = load_problem(problem, seed, reading)
+    loaded = source.load()
     order = as_ordering(ordering)
     limit = order.limit(loaded.problem.num_tasks)
     k = k or (1000 if limit is None else limit)
     rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme)
-    items: list[Item] = [_table(rows, name) for name in wanted]
-    if everything:
-        items.append(_others(rows, wanted))
     best = [row for name in wanted if (row := rows.tightest(name)) is not None]
     said = [f"tightest on the {row.quantity}: at most {row.value:.4g}, {row.bound.name}" for row in best]
     report = result(
         f"{loaded.name}, {ordering_name(order)}, k = {k}: bounds",
         "bounds",
-        items,
+        [*(_applying(rows, name) for name in wanted), *([_others(rows, wanted)] if everything else [])],
         [*(said or ["no upper bound applies; --all says why"]), VACUOUS, REACHED],
         **loaded.origin,
         method="closed forms",
         ordering=str(order),
-        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
+        scheme=loaded.scheme_name(scheme),
         k=k,
     )
 
@@ -87,52 +83,40 @@ def bounds_command(
             raise InvalidInputError("no bound applies, so that there is no table to write; --all says why")
         return "\n".join(tables)
 
-    emit(report, as_json=as_json, out=out, force=force, hidden=("key",), latex=latex)
+    output.emit(report, hidden=("key",), contents={".tex": latex})
 
 
-def _table(rows: Any, quantity: str) -> Any:
-    from forgetting.figures.items import Table
-
+def _applying(rows: Evaluation, quantity: str) -> Table:
+    """The bounds that apply to a quantity, with the largest share of each that any tasks reached."""
     cells = []
     for row in rows.applicable(quantity):
         sign = {"upper": "<=", "lower": "worst >=", "rate": "O of", "floor": ">="}[row.bound.kind]
-        mark = "tightest" if row.tightest else "vacuous" if row.vacuous else row.bound.status
-        mark = "" if mark == "holds as stated" else mark
-        record = row.bound.record
-        reached = None if record is None else record.ratio
+        remark = "" if row.bound.status == "holds as stated" else row.bound.status
+        mark = "tightest" if row.tightest else "vacuous" if row.vacuous else remark
+        reached = None if row.bound.record is None else row.bound.record.ratio
         cells.append((sign, row.value, reached, row.bound.heading, row.bound.key, mark))
     columns = "", "value", "reached", "bound", "key", "remark"
     return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells))
 
 
-def _others(rows: Any, wanted: tuple[str, ...]) -> Any:
-    from forgetting.figures.items import Table
-
+def _others(rows: Evaluation, wanted: tuple[str, ...]) -> Table:
+    """The bounds that do not apply, with the reason."""
     others = [row for row in rows if not row.applies and row.quantity in wanted]
     cells = tuple((row.bound.heading, row.bound.key, row.why_not) for row in others)
     return Table("others", "Bounds that do not apply", "", ("bound", "key", "why not"), cells)
 
 
-@reads_files
+@grouped_options
 def table_command(
     name: Annotated[str, typer.Argument(help="regression, classification or sgd: Table 1, 2 or 3.")] = "regression",
-    problem: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.", show_default=False),
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="PROBLEM", help="Tasks whose numbers to fill in.")
     ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option(
-            "--k", "-k", parser=as_steps, metavar="INTEGER", help="Fill in numbers at k steps.", show_default=False
-        ),
-    ] = None,
+    k: Annotated[int | None, steps_option("Fill in numbers at k steps.")] = None,
     style: Annotated[str, typer.Option("--format", help="text, markdown, latex or html.")] = "text",
-    seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
     *,
-    reading: Columns,
+    source: Source,
+    output: Output,
 ) -> None:
     """The paper's three tables, in symbols or in numbers.
 
@@ -143,29 +127,26 @@ def table_command(
       forgetting table classification separable T=5 d=10 n=8 -k 1000
       forgetting table sgd -k 1000 --format latex
     """
-    import forgetting as fg
-    from forgetting.cli.output import emit, ready, result, say, tell, terminal_width
-    from forgetting.cli.problems import load_problem
-    from forgetting.errors import InvalidInputError
     from forgetting.report.sections.guarantees import TITLES, bounds_table, paper_table
 
-    ready(out, force, problem)
+    source = replace(source, words=words)
+    output.check(source.words)
     if name not in TITLES:
         raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
     if style not in FORMATS:
         raise InvalidInputError(f"no format {style!r}{nearest(style, FORMATS)}")
-    if problem and k is None:
+    if source.words and k is None:
         raise InvalidInputError("numbers need --k, the number of tasks learned")
-    meta: dict[str, Any] = {"seed": seed or 0, "method": "closed forms", "k": k}
+    meta: dict[str, Any] = {"seed": source.seed or 0, "method": "closed forms", "k": k}
     numbers = None
-    if k is not None and (name != "sgd" or problem):
-        loaded = load_problem(problem, seed, reading)
+    if k is not None and (name != "sgd" or source.words):
+        loaded = source.load()
         numbers = fg.bounds.Setting.of(loaded.problem)
         meta |= loaded.origin
     paper = paper_table(name, k, numbers)
-    report = result(f"Table: {name}", "table", [bounds_table(paper)], [], **meta)
-    if as_json or out is not None:
-        emit(report, as_json=as_json, out=out, force=force, latex=paper.to_latex)
+    if output.as_json or output.out is not None:
+        report = result(f"Table: {name}", "table", [bounds_table(paper)], [], **meta)
+        output.emit(report, contents={".tex": paper.to_latex})
         return
     formats = {"markdown": paper.to_markdown, "latex": paper.to_latex, "html": paper.to_html}
     say(paper.to_text(terminal_width()) if style == "text" else formats[style]().rstrip("\n"))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Annotated, Any
 
 import typer
 
-from forgetting.cli.options import VIOLATED, Force, Json, Out, Seed
+from forgetting.cli.options import VIOLATED, Seed, grouped_options
+from forgetting.cli.output import Output, result, say, terminal_width, working
 from forgetting.core.text import nearest
+from forgetting.errors import InvalidInputError
+from forgetting.figures.items import Table
 
 RATIO = "ratio: the largest one of left to right side ever found (claim.record)"
 
@@ -29,25 +33,22 @@ def as_size(text: str) -> range:
 
 def _size(name: str, what: str) -> Any:
     words = f"With --hunt: only problems with this {what}; a number, or a range such as 2-5."
-    return typer.Option(name, parser=as_size, metavar="SIZE", help=words, show_default=False)
+    return typer.Option(name, parser=as_size, metavar="SIZE", help=words)
 
 
+@grouped_options
 def claims_command(
-    label: Annotated[
-        str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.", show_default=False)
-    ] = "",
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Only statements whose label contains this.")] = "",
     hunt: Annotated[
-        int | None,
-        typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.", show_default=False),
+        int | None, typer.Option(min=1, help="Search a counterexample of each, with this many evaluations.")
     ] = None,
     tasks: Annotated[range | None, _size("--T", "number of tasks")] = None,
     dim: Annotated[range | None, _size("--d", "dimension")] = None,
     k: Annotated[range | None, _size("--k", "number of steps")] = None,
     strict: Annotated[bool, typer.Option(help="Count violations that are already known, too.")] = False,
     seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
+    *,
+    output: Output,
 ) -> None:
     """The statements of the paper, and a hunt for counterexamples.
 
@@ -64,41 +65,34 @@ def claims_command(
       forgetting claims --hunt 24 --out claims.csv
     """
     from forgetting import claims
-    from forgetting.cli.output import emit, ready, result
-    from forgetting.errors import InvalidInputError
     from forgetting.studies.resuming import finished_parts
 
-    ready(out, force)
+    output.check()
     every = claims.all()
     chosen = [claim for claim in every if label in claim.label]
     if not chosen:
         raise InvalidInputError(f"no claim {label!r}{nearest(label, sorted({claim.label for claim in every}))}")
-    broken: list[str] = []
     sizes = {name: size for name, size in (("T", tasks), ("d", dim), ("k", k)) if size is not None}
     if sizes and hunt is None:
         raise InvalidInputError(f"--{min(sizes)} is for a hunt; give --hunt 200 as well")
-    if hunt is None and label and not as_json and out is None:
+    if hunt is None and label and not output.as_json and output.out is None:
         _in_words(chosen)
         return
-    if hunt is None:
-        table = _listing(chosen)
-        said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
-    with finished_parts(out if hunt is not None else None) as store:
+    with finished_parts(output.out if hunt is not None else None) as store:
         if hunt is not None:
             table, said, broken = _hunted(chosen, hunt, seed or 0, strict, store, sizes)
+        else:
+            table, broken = _listing(chosen), []
+            said = [f"{len(chosen)} statements and parts; name one for its words, --hunt 100 to test", RATIO]
         meta = {"seed": seed or 0, "method": "hunt", "budget": hunt}
         report = result("The statements of the paper", "claims", [table], said, **meta)
         hidden = "statement", "note", "tried", *(("label", "part") if hunt is None else ())
-        emit(report, as_json=as_json, out=out, force=force, hidden=hidden)
+        output.emit(report, hidden=hidden)
     if broken:
         raise typer.Exit(VIOLATED)
 
 
 def _in_words(chosen: list[Any]) -> None:
-    import textwrap
-
-    from forgetting.cli.output import say, terminal_width
-
     for claim in chosen:
         say(textwrap.fill(f"{claim.heading}: {claim.status}", terminal_width(), subsequent_indent="  "))
         evidence = claim.evidence
@@ -108,32 +102,23 @@ def _in_words(chosen: list[Any]) -> None:
                 say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
 
 
-def _listing(chosen: list[Any]) -> Any:
-    from forgetting.figures.items import Table
-
+def _listing(chosen: list[Any]) -> Table:
     columns = "name", "label", "part", "statement", "status", "ratio", "note"
-    rows = [
-        (claim.heading, claim.label, claim.part, claim.statement, claim.status, _ratio(claim), claim.note)
-        for claim in chosen
-    ]
+    rows = []
+    for claim in chosen:
+        ratio = None if claim.record is None else claim.record.ratio
+        rows.append((claim.heading, claim.label, claim.part, claim.statement, claim.status, ratio, claim.note))
     return Table("claims", "Statements", "", columns, tuple(rows))
-
-
-def _ratio(claim: Any) -> float | None:
-    """The largest ratio ever found; None for a claim without a record."""
-    return None if claim.record is None else claim.record.ratio
 
 
 def _hunted(
     chosen: list[Any], budget: int, seed: int, strict: bool, store: Any, sizes: dict[str, range]
-) -> tuple[Any, list[str], list[str]]:
-    from forgetting.cli.output import working
+) -> tuple[Table, list[str], list[str]]:
     from forgetting.report.sections.statements import hunt_table
+    from forgetting.theory.sizes import as_sizes
 
     with working("claims") as step:
         table, known, surprises = hunt_table(chosen, seed, budget, step, store, sizes)
-    from forgetting.theory.sizes import as_sizes
-
     confined = f", {as_sizes(**sizes)}" if sizes else ""
     said = [f"{len(chosen)} statements and parts, {budget} evaluations each{confined}"]
     said += [f"known to be false: {name}" for name in known]

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Steps, as_steps, reads_files
+import forgetting as fg
+from forgetting.cli.options import Orders, Scheme, Steps, grouped_options, steps_option
+from forgetting.cli.output import Output, computing, not_finite, result
+from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import Expectation, engines, quantities
+from forgetting.expectation.api import MOST_STEPS
+from forgetting.expectation.intervals import LEVELS
+from forgetting.expectation.outcome import accuracy, undecided_means
 from forgetting.expectation.request import PATIENCE
-from forgetting.tasks.readers.sheet import Columns, parse_number
+from forgetting.figures.items import Item, Table, column, spread_steps
+from forgetting.orderings.base import as_ordering
+from forgetting.tasks.readers.sheet import parse_number
+
+STEPS = "1,10,100,1000"
 
 
 def plain_quantities() -> list[str]:
@@ -26,11 +38,10 @@ def plain_quantities() -> list[str]:
     return [name for name in quantities if quantities.get(name).average != "each"]
 
 
-@reads_files
+@grouped_options
 def expect_command(
-    problem: Problem = None,
     ordering: Orders = "with-replacement",
-    k: Steps = "1,10,100,1000",
+    k: Steps = STEPS,
     scheme: Scheme = None,
     quantity: Annotated[
         str, typer.Option(help=f"The quantities, with commas: {', '.join(plain_quantities())}.")
@@ -39,33 +50,22 @@ def expect_command(
     patience: Annotated[
         float, typer.Option(help="Seconds, as estimated, for exact values, else for a simulation.")
     ] = PATIENCE,
-    runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.", show_default=False)] = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Simulated runs, at most.")] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
-            help="Standard deviation of the noise of labels: a number, or one for each task with commas.",
-            show_default=False,
-        ),
+        typer.Option(help="Standard deviation of the noise of labels: a number, or one for each task with commas."),
     ] = None,
     test: Annotated[
         str | None,
         typer.Option(
-            "--test",
             metavar="FILE",
             help="Held-out rows of the same tasks, read and prepared like PROBLEM, for test_loss and test_forgetting.",
-            show_default=False,
         ),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(help="Where to compute: cuda or another torch device, or cupy.", show_default=False),
-    ] = None,
-    seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
+    device: Annotated[str | None, typer.Option(help="Where to compute: cuda or another torch device, or cupy.")] = None,
     *,
-    reading: Columns,
+    source: Source,
+    output: Output,
 ) -> None:
     """Expected loss, forgetting and other quantities over all orders.
 
@@ -86,57 +86,41 @@ def expect_command(
       forgetting expect tasks.npz -k 1e3,1e6,inf
       forgetting expect tasks.npz -k 1e4 --device cuda
     """
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, emit, not_finite, ready, result
-    from forgetting.cli.problems import load_problem
-    from forgetting.expectation.outcome import accuracy, undecided_means
-    from forgetting.figures.items import Curves, Item, Table, column
-    from forgetting.orderings.base import as_ordering
     from forgetting.report.provenance import problem_hash
     from forgetting.report.settings import ordering_name
 
-    ready(out, force, problem)
+    output.check(source.words)
     chosen = tuple(dict.fromkeys(quantity.split(",")))
     for name in chosen:
         if name not in plain_quantities():
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, plain_quantities())}")
-    loaded = load_problem(problem, seed, reading)
+    loaded = source.load()
     order, steps = as_ordering(ordering), steps_from(k)
     limit = order.limit(loaded.problem.num_tasks)
-    if k == "1,10,100,1000" and limit is not None:  # the default, as far as this ordering goes
+    if k == STEPS and limit is not None:  # the default, as far as this ordering goes
         steps = sorted({min(step, limit) for step in steps})
-    plain = replace(reading, intercept=False, standardize=None, features=None)  # as the tasks were prepared
-    held_out = None if test is None else load_problem([test], seed, plain).problem
-    with uninterrupted(), diverging():
+    held_out: dict[str, Any] = {}
+    if test is not None:
+        plain = replace(source.columns, intercept=False, standardize=None, features=None)  # as the tasks were prepared
+        held_out["test"] = Source([test], source.seed, plain).load().problem
+    with computing():
         expected = fg.expect(
-            loaded.problem, order, steps, scheme, method=method, quantities=chosen,
-            seed=loaded.seed, runs=runs, patience=patience, noise=levels_from(noise), test=held_out,
-            device=device,
+            loaded.problem, order, steps, scheme, method=method, quantities=chosen, seed=loaded.seed, runs=runs,
+            patience=patience, noise=levels_from(noise), device=device, **held_out,
         )  # fmt: skip
-    chosen = tuple(expected.values)  # with test_loss, if --test is given and no such quantity
-    series = [expected.series(name, group=group) for group, name in enumerate(chosen)]
-    heads: tuple[str, ...] = ("k", *chosen)
-    rows: list[tuple[Any, ...]] = list(zip(steps, *(column(expected.values[name]) for name in chosen), strict=True))
+    values = {name: column(value) for name, value in expected.values.items()}  # with test_loss, if --test is given
+    named = f"{loaded.name}, {ordering_name(order)}"
+    figure = expected.figure()
+    items: list[Item] = [replace(expected.to_table(), key="expect", title="Expected values", notes=())]
     if not expected.exact:
-        heads = ("k", "quantity", "value", "low", "high")
-        columns = [zip(steps, curve.y, curve.low or (), curve.high or (), strict=True) for curve in series]
-        rows = [(k, name, *numbers) for name, table in zip(chosen, columns, strict=True) for k, *numbers in table]
-        if undecided_means(expected):
-            heads += ("median", "median low", "median high")
-            medians = {name: list(zip(*map(column, expected.median(name)), strict=True)) for name in chosen}
-            rows = [(*row, *medians[row[1]][steps.index(row[0])]) for row in rows]
-    items: list[Item] = [Table("expect", "Expected values", "", heads, tuple(rows))]
-    if sum(map(math.isfinite, steps)) > 1:
-        title = f"{loaded.name}, {ordering_name(order)}"
-        items.append(
-            Curves("curves", title, expected.detail, "k, tasks learned", "expected value", tuple(series), floor=1e-300)
-        )
+        items = [simulated_table(expected, steps)]
+    if figure is not None:
+        items.append(replace(figure, key="curves", title=named, caption=expected.detail))
     said = [f"losses: {expected.unit}"] if expected.unit else []
     said += [*accuracy(expected), f"method: {expected.method}, {expected.detail}", *expected.notes]
-    said += not_finite([column(expected.values[name]) for name in chosen], said)
+    said += not_finite(values.values(), said)
     report = result(
-        f"{loaded.name}, {ordering_name(order)}: {expected.headline[:1].lower()}{expected.headline[1:]}",
+        f"{named}: {expected.headline[:1].lower()}{expected.headline[1:]}",
         "expect",
         items,
         said,
@@ -146,23 +130,29 @@ def expect_command(
         runs=expected.runs,
         confidence=expected.confidence,
         ordering=str(order),
-        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
-        k=list(steps),
+        scheme=loaded.scheme_name(scheme),
+        k=steps,
         **({} if noise is None else {"noise": levels_from(noise)}),
-        **(
-            {} if test is None or held_out is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out)}
-        ),
-        uncertainty={name: column(expected.uncertainty[name]) for name in chosen if name in expected.uncertainty},
+        **({} if test is None else {"test": Path(test).name, "test_sha256": problem_hash(held_out["test"])}),
+        uncertainty={name: column(value) for name, value in expected.uncertainty.items()},
         quantiles={name: _levels(expected, name) for name in expected.quantiles},
     )
-    emit(report, as_json=as_json, out=out, force=force)
+    output.emit(report)
+
+
+def simulated_table(expected: Expectation, steps: Sequence[float]) -> Table:
+    """A row for each quantity and step: the mean, its interval, and where intervals say little also the median."""
+    medians = bool(undecided_means(expected))
+    heads = ("k", "quantity", "value", "low", "high", *(("median", "median low", "median high") if medians else ()))
+    rows: list[tuple[Any, ...]] = []
+    for name, value in expected.values.items():
+        parts = [value, *np.moveaxis(expected.interval(name), -1, 0), *(expected.median(name) if medians else ())]
+        rows += [(k, name, *numbers) for k, *numbers in zip(steps, *map(column, parts), strict=True)]
+    return Table("expect", "Expected values", "", heads, tuple(rows))
 
 
 def _levels(expected: Expectation, name: str) -> dict[str, list[Any]]:
     """Value, low and high end of each quantile of a quantity, at all steps, by its level."""
-    from forgetting.expectation.intervals import LEVELS
-    from forgetting.figures.items import column
-
     return {str(level): [column(part) for part in expected.quantile(name, level)] for level in LEVELS}
 
 
@@ -187,8 +177,6 @@ def steps_from(words: str) -> list[int | float]:
     >>> steps_from("1,10,1e3"), len(steps_from("1..1000")), steps_from("inf,7")
     ([1, 10, 1000], 23, [7, inf])
     """
-    from forgetting.figures.items import spread_steps
-
     steps: list[int | float] = []
     for word in words.split(","):
         if word.strip() == "inf":
@@ -202,8 +190,6 @@ def steps_from(words: str) -> list[int | float]:
 
 
 def _whole(word: str, words: str) -> int:
-    from forgetting.expectation.api import MOST_STEPS
-
     try:
         number = float(word)
     except ValueError:
@@ -215,27 +201,16 @@ def _whole(word: str, words: str) -> int:
     return int(number)
 
 
-@reads_files
+@grouped_options
 def weights_command(
-    problem: Problem = None,
     k: Annotated[
         int | None,
-        typer.Option(
-            "--k",
-            "-k",
-            parser=as_steps,
-            metavar="INTEGER",
-            help="The least expected loss after k steps; left out: the fastest decay.",
-            show_default=False,
-        ),
+        steps_option("The least expected loss after k steps; left out: the fastest decay."),
     ] = None,
     scheme: Scheme = None,
-    seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
     *,
-    reading: Columns,
+    source: Source,
+    output: Output,
 ) -> None:
     """How often to draw each task: the best sampling weights.
 
@@ -247,32 +222,25 @@ def weights_command(
       forgetting weights tasks.csv -k 100
       forgetting weights two_lines theta=0.5 -k 20 --scheme "ridge lam=0.1"
     """
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, emit, ready, result
-    from forgetting.cli.problems import load_problem
-    from forgetting.figures.items import Item, Table
-
-    ready(out, force, problem)
-    loaded = load_problem(problem, seed, reading)
-    with uninterrupted(), diverging():
+    output.check(source.words)
+    loaded = source.load()
+    with computing():
         weights = fg.optimal_weights(loaded.problem, "decay" if k is None else "loss", k, scheme)
     table = weights.to_table()
-    items: list[Item] = [Table("probabilities", "Probabilities", "", table.columns, table.rows), weights.figure()]
     report = result(
         f"{loaded.name}: {weights.headline[:1].lower()}{weights.headline[1:]}",
         "weights",
-        items,
-        list(table.notes),
+        [replace(table, key="probabilities", title="Probabilities", notes=()), weights.figure()],
+        table.notes,
         **loaded.origin,
         method=weights.method,
         detail=weights.detail,
         goal=weights.goal,
         k=k,
-        scheme=scheme or type(fg.schemes.natural_scheme(loaded.problem)).__name__,
+        scheme=loaded.scheme_name(scheme),
         value=weights.value,
         least=weights.least,
         uniform=weights.uniform,
         norm_weighted=weights.norm_weighted,
     )
-    emit(report, as_json=as_json, out=out, force=force)
+    output.emit(report)

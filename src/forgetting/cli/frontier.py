@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from forgetting.cli.options import VIOLATED, Force, Json, Out, as_steps
+import forgetting as fg
+from forgetting.cli.interrupts import uninterrupted
+from forgetting.cli.options import VIOLATED, Json, grouped_options, steps_option
+from forgetting.cli.output import Output, result, working
 from forgetting.cli.worst_case import as_tasks
 from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.tasks.worst_tasks import FOLDER, entry_files
 
 if TYPE_CHECKING:
     from forgetting.worstcase import Entry
@@ -31,31 +38,18 @@ OWN = Path("frontier")
 
 Quantity = Annotated[str, typer.Option("--quantity", help="loss or forgetting.")]
 Folder = Annotated[Path, typer.Option("--folder", help="Your own entries.")]
-OneStep = Annotated[
-    int | None, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.", show_default=False)
-]
+OneStep = Annotated[int | None, steps_option("Steps.")]
 
 
-def frontier_app() -> Any:
-    """The commands of the frontier."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for name, command in (("show", show_frontier), ("verify", verify_frontier), ("improve", improve_frontier)):
-        app.command(name)(command)
-    return app
-
-
+@grouped_options
 def show_frontier(
     quantity: Quantity = "loss",
-    T: Annotated[
-        float | None,
-        typer.Option("--T", parser=as_tasks, metavar="INTEGER", help="Tasks, or inf for any.", show_default=False),
-    ] = None,
+    T: Annotated[float | None, typer.Option(parser=as_tasks, metavar="INTEGER", help="Tasks, or inf for any.")] = None,
     k: OneStep = None,
     upper: Annotated[bool, typer.Option("--upper", help="A picture with the upper bounds.")] = False,
     folder: Folder = OWN,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
+    *,
+    output: Output,
 ) -> None:
     """The largest known values times k, from below and above.
 
@@ -68,32 +62,23 @@ def show_frontier(
       forgetting frontier show --k 64
       forgetting frontier show --out frontier.png
     """
-    import forgetting as fg
-    from forgetting.cli.output import emit, ready, result
-    from forgetting.figures.items import Item, Table
-
-    ready(out, force)
+    output.check()
     shown = fg.worstcase.frontier(quantity, T=T, k=k, folder=folder if folder.is_dir() else None)
     if not shown.rows:
         raise InvalidInputError(f"no entry on {quantity} with T = {T}, k = {k}; forgetting frontier show lists all k")
     every = shown.to_table()
-    table = Table("entries", "Largest known values times k", "", every.columns, every.rows)
-    rows = shown.envelope_table() if T is None and k is None else table
-    items: list[Item] = [Table(rows.key, rows.title, "", rows.columns, rows.rows)]
-    if as_json or (out is not None and out.suffix.lower() in (".json", ".html")):
-        items = [table]
-    items.append(shown.figure(upper=upper))
+    whole = T is not None or k is not None or output.as_json or output.ending in (".json", ".html")
+    table = replace(every, key="entries", title="Largest known values times k") if whole else shown.envelope_table()
     report = result(
-        shown.headline, "frontier", items, list(every.notes), quantity=quantity, ordering=shown.ordering,
-        entries=len(shown.entries),
+        shown.headline, "frontier", [replace(table, notes=()), shown.figure(upper=upper)], every.notes,
+        quantity=quantity, ordering=shown.ordering, entries=len(shown.entries),
     )  # fmt: skip
-    emit(report, as_json=as_json, out=out, force=force)
+    output.emit(report)
 
 
 def verify_frontier(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILES", help="Files of entries; left out: all of the package.", show_default=False),
+        list[Path] | None, typer.Argument(metavar="FILES", help="Files of entries; left out: all of the package.")
     ] = None,
     folder: Folder = OWN,
     as_json: Json = False,
@@ -108,10 +93,6 @@ def verify_frontier(
       forgetting frontier verify
       forgetting frontier verify frontier/loss-T8-k64.json
     """
-    import json
-
-    from forgetting.cli.output import say, working
-    from forgetting.tasks.worst_tasks import FOLDER, entry_files
     from forgetting.worstcase import Entry
 
     paths = list(files or [*entry_files(FOLDER), *entry_files(folder)])
@@ -124,15 +105,17 @@ def verify_frontier(
             except ForgettingError as error:
                 rows.append({"file": path.name, "holds": False, "error": str(error)})
     wrong = [row for row in rows if not row["holds"]]
-    if as_json:
-        print(json.dumps({"verified": len(rows) - len(wrong), "wrong": len(wrong), "entries": rows}, indent=1))
-    else:
+
+    def lines() -> Iterator[str]:
         proved = sum(row["holds"] and row["upper"] is not None for row in rows)
-        open_ones = [row["file"] for row in rows if row["holds"] and row["unchecked"]]
-        say(f"{len(rows) - len(wrong)} of {len(rows)} entries hold; {proved} of them have a proved upper bound")
+        open_ones = ", ".join(row["file"] for row in rows if row["holds"] and row["unchecked"])
+        yield f"{len(rows) - len(wrong)} of {len(rows)} entries hold; {proved} of them have a proved upper bound"
         if open_ones:
-            say(f"certificates too large to be kept, so that the upper bound was not checked: {', '.join(open_ones)}")
-        say(*(f"wrong: {row['error']}" for row in wrong))
+            yield f"certificates too large to be kept, so that the upper bound was not checked: {open_ones}"
+        yield from (f"wrong: {row['error']}" for row in wrong)
+
+    facts = {"verified": len(rows) - len(wrong), "wrong": len(wrong), "entries": rows}
+    Output(as_json).give(lines, lambda: json.dumps(facts, indent=1))
     if wrong:
         raise typer.Exit(VIOLATED)
 
@@ -145,23 +128,16 @@ def _checked(entry: Entry) -> dict[str, Any]:
 
 
 def improve_frontier(
-    k: Annotated[int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Steps.")],
-    T: Annotated[int | None, typer.Option("--T", min=2, help="Number of tasks.", show_default=False)] = None,
-    d: Annotated[int | None, typer.Option("--d", min=2, help="Dimensions.", show_default=False)] = None,
+    k: Annotated[int, steps_option("Steps.")],
+    T: Annotated[int | None, typer.Option(min=2, help="Number of tasks.")] = None,
+    d: Annotated[int | None, typer.Option(min=2, help="Dimensions.")] = None,
     quantity: Quantity = "loss",
-    tasks: Annotated[
-        str | None,
-        typer.Option("--tasks", metavar="FILE", help="Your own tasks, in place of a search.", show_default=False),
-    ] = None,
-    restarts: Annotated[int, typer.Option("--restarts", min=1, help="Starts of a search.")] = 16,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of a search.")] = 500,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Search as long, with new seeds.", show_default=False)
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
-    device: Annotated[
-        str | None, typer.Option("--device", help="cuda or another torch device, or cupy.", show_default=False)
-    ] = None,
+    tasks: Annotated[str | None, typer.Option(metavar="FILE", help="Your own tasks, in place of a search.")] = None,
+    restarts: Annotated[int, typer.Option(min=1, help="Starts of a search.")] = 16,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of a search.")] = 500,
+    seconds: Annotated[float | None, typer.Option(help="Search as long, with new seeds.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0,
+    device: Annotated[str | None, typer.Option(help="cuda or another torch device, or cupy.")] = None,
     folder: Folder = OWN,
     as_json: Json = False,
 ) -> None:
@@ -176,12 +152,6 @@ def improve_frontier(
       forgetting frontier improve --T 4 --d 4 --k 16 --seconds 60
       forgetting frontier improve --tasks mine.npz --k 10
     """
-    import json
-
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import say
-
     if tasks is not None and (T is not None or d is not None):
         raise InvalidInputError("--tasks have their own T and d: leave --T and --d out")
     if tasks is None and (T is None or d is None):
@@ -192,17 +162,13 @@ def improve_frontier(
             T, d, k, quantity, tasks=given, restarts=restarts, steps=steps, seconds=seconds, seed=seed, device=device,
             folder=folder,
         )  # fmt: skip
-    if as_json:
-        entry = improved.entry
-        facts = {
-            "quantity": quantity,
-            "T": entry.T,
-            "d": entry.d,
-            "k": k,
-            "value": entry.value,
-            "known": improved.known,
-        }
-        path = None if improved.path is None else str(improved.path)
-        print(json.dumps({**facts, "better": improved.better, "file": path, "origin": entry.origin}))
-        return
-    say(str(improved), f"wrote {improved.path}" if improved.path is not None else "no file was written")
+    entry, path = improved.entry, None if improved.path is None else str(improved.path)
+    facts = {
+        "quantity": quantity, "T": entry.T, "d": entry.d, "k": k, "value": entry.value, "known": improved.known,
+        "better": improved.better, "file": path, "origin": entry.origin,
+    }  # fmt: skip
+    said = "no file was written" if path is None else f"wrote {path}"
+    Output(as_json).give(lambda: (str(improved), said), lambda: json.dumps(facts))
+
+
+COMMANDS: dict[str, Any] = {"show": show_frontier, "verify": verify_frontier, "improve": improve_frontier}

@@ -1,13 +1,13 @@
-"""Options and an exit code that several commands share."""
+"""The options that several commands share, alone and in groups, and an exit code."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -19,20 +19,17 @@ from forgetting.tasks.readers.sheet import Columns, parse_number
 
 VIOLATED = 3  # exit code: a statement was violated, a solve did not converge, a cell of a study failed
 
-Problem = Annotated[
+Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PROBLEM",
         help="A family with parameters, a file or several (.csv, .tsv, .parquet, .npz), or a .toml config.",
-        show_default=False,
     ),
 ]
 Orders = Annotated[
     str,
     typer.Option(
-        "--ordering",
-        "-o",
-        help=f'{", ".join(orderings)}; with parameters in quotes, as in "explicit seq=0,1,1".',
+        "--ordering", "-o", help=f'{", ".join(orderings)}; with parameters in quotes, as in "explicit seq=0,1,1".'
     ),
 ]
 Scheme = Annotated[
@@ -41,7 +38,6 @@ Scheme = Annotated[
         "--scheme",
         help=f'How a task is learned: {", ".join(schemes)}; with parameters in quotes, as in "sgd step_size=0.5". '
         "Left out: each task is learned to convergence.",
-        show_default=False,
     ),
 ]
 
@@ -56,88 +52,90 @@ def as_steps(word: Any) -> int:
         raise typer.BadParameter(str(error)) from None
 
 
-Step = Annotated[
-    int, typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help="Number of tasks learned, such as 1e3.")
-]
-LastStep = Annotated[
-    int | None,
-    typer.Option(
-        "--k",
-        "-k",
-        parser=as_steps,
-        metavar="INTEGER",
-        help="Number of tasks learned; left out: 1000, or one pass.",
-        show_default=False,
-    ),
-]
+def steps_option(words: str) -> Any:
+    """The option --k for one number of steps."""
+    return typer.Option("--k", "-k", parser=as_steps, metavar="INTEGER", help=words)
+
+
+Step = Annotated[int, steps_option("Number of tasks learned, such as 1e3.")]
+LastStep = Annotated[int | None, steps_option("Number of tasks learned; left out: 1000, or one pass.")]
 Steps = Annotated[str, typer.Option("--k", "-k", help="Number of tasks learned; several with commas.")]
-Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]", show_default=False)
-]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="The seed of all random numbers. [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.", show_default=False
-    ),
+    Path | None, typer.Option("--out", help="Write to a file: .json (reloads), .csv, .html, .tex, .png or .pdf.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that this program wrote.")]
 
 #: how the rows of files are read, and what is done with their features; the names are the fields of `Columns`
 READING = {
-    "task": Annotated[str, typer.Option("--task", help="Of a file: the column that names the task of a row.")],
-    "label": Annotated[str, typer.Option("--label", help="Of a file: the column of labels.")],
-    "positive": Annotated[
-        str | None,
-        typer.Option("--positive", help="The class that counts as +1, all others as -1.", show_default=False),
-    ],
-    "drop": Annotated[
-        list[str], typer.Option("--drop", help="A column that is no feature; may be repeated.", show_default=False)
-    ],
+    "task": Annotated[str, typer.Option(help="Of a file: the column that names the task of a row.")],
+    "label": Annotated[str, typer.Option(help="Of a file: the column of labels.")],
+    "positive": Annotated[str | None, typer.Option(help="The class that counts as +1, all others as -1.")],
+    "drop": Annotated[list[str], typer.Option(help="A column that is no feature; may be repeated.")],
     "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
     "intercept": Annotated[bool, typer.Option("--intercept", help="Add a last column of ones to the features.")],
     "standardize": Annotated[
         str | None,
-        typer.Option(
-            "--standardize",
-            metavar="all|first",
-            help="Standardize each feature by the rows of all tasks, or of the first.",
-            show_default=False,
-        ),
+        typer.Option(metavar="all|first", help="Standardize each feature by the rows of all tasks, or of the first."),
     ],
-    "features": Annotated[
-        int | None,
-        typer.Option("--features", help="Map the features to this many random ones, by --seed.", show_default=False),
-    ],
+    "features": Annotated[int | None, typer.Option(help="Map the features to this many random ones, by --seed.")],
     "loss": Annotated[
-        str | None,
-        typer.Option(
-            "--loss", metavar="sum|mean", help="Sum the loss of a task over its rows, or average.", show_default=False
-        ),
+        str | None, typer.Option(metavar="sum|mean", help="Sum the loss of a task over its rows, or average.")
     ],
 }
 
 
-def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how the rows of files are read; it gets them as `reading`.
+def grouped_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its arguments that are groups: `Source`, `Output` and `Columns`.
 
-    A command that has an option of the same name keeps its own.
+    The options of a group stand in the place of the argument, but how files are read comes last. A command that has an
+    option of the same name keeps its own, and the group has its default.
     """
-    own = inspect.signature(command, eval_str=True)
-    shared = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=READING[field.name]
-        )
-        for field in fields(Columns)
-        if field.name not in own.parameters
-    ]
-    parameters = [*(parameter for parameter in own.parameters.values() if parameter.name != "reading"), *shared]
+    own = inspect.signature(command, eval_str=True).parameters
+    groups = {name: argument.annotation for name, argument in own.items() if is_dataclass(argument.annotation)}
+    options: list[inspect.Parameter] = []
+    reading: list[inspect.Parameter] = []
+    for name, argument in own.items():
+        if name not in groups:
+            options.append(argument.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        for option in _options(groups[name]) if name in groups else ():
+            if option.name not in own:
+                (reading if option.name in READING else options).append(option)
 
     @wraps(command)
     def call(**values: Any) -> None:
-        reading = Columns(**{parameter.name: values.pop(parameter.name) for parameter in shared})
-        command(**values, reading=reading)
+        shared = {name: values.pop(name) for name in list(values) if name not in own}
+        command(**values, **{name: _made(group, shared) for name, group in groups.items()})
 
-    call.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    parameters = [*options, *reading]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call
+
+
+def _fields(group: Any) -> dict[str, Any]:
+    """The annotation of each field of a group: an option, or a group."""
+    return READING if group is Columns else get_type_hints(group, include_extras=True)
+
+
+def _options(group: Any) -> Iterator[inspect.Parameter]:
+    """The options of a group, and of the groups in it."""
+    for field in fields(group):
+        annotation = _fields(group)[field.name]
+        if is_dataclass(annotation):
+            yield from _options(annotation)
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            yield inspect.Parameter(field.name, kind, default=field.default, annotation=annotation)
+
+
+def _made(group: Any, values: Mapping[str, Any]) -> Any:
+    """The group with these values of its options; options without a value have their defaults."""
+    parts = {}
+    for name, annotation in _fields(group).items():
+        if is_dataclass(annotation):
+            parts[name] = _made(annotation, values)
+        elif name in values:
+            parts[name] = values[name]
+    return group(**parts)

@@ -2,86 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
+import numpy as np
+
+from forgetting.cli.interrupts import uninterrupted
+from forgetting.cli.options import Force, Json, Out
+from forgetting.core.progress import progress_bar
 from forgetting.core.text import one_line, visible
-from forgetting.figures.items import Item, Table
-from forgetting.report.document import Report, Section
+from forgetting.figures.items import Item, Table, spread_steps
+from forgetting.figures.text_formats import table_text
+from forgetting.files.outputs import check_output, write_output
+
+if TYPE_CHECKING:
+    from forgetting.report import Report
+
+Content = Callable[[], bytes | str]
 
 
-def result(title: str, key: str, items: list[Item], summary: list[str], **meta: Any) -> Report:
+@dataclass(frozen=True)
+class Output:
+    """The options --json, --out and --force: the form in which a command gives its result.
+
+    >>> Output().emit(result("Title", "demo", [], ["one finding"]))
+    Title
+    - one finding
+    """
+
+    as_json: Json = False
+    out: Out = None
+    force: Force = False
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file of --out, in small letters; empty without that file."""
+        return "" if self.out is None else self.out.suffix.lower()
+
+    def check(self, inputs: Iterable[str] | None = None, more: Container[str] = ()) -> None:
+        """Raise if the file may not be written, before anything is computed; `inputs` are never replaced.
+
+        Its ending must be one of those of reports, or of `more`.
+        """
+        if self.out is not None:
+            from forgetting.report.saving import check_file
+
+            check = check_output if self.ending in more else check_file
+            check(self.out, force=self.force, inputs=inputs or ())
+
+    def emit(
+        self,
+        report: Report,
+        *,
+        rows: int | None = None,
+        hidden: Container[str] = (),
+        contents: Mapping[str, Content] | None = None,
+        files: Mapping[Path, Content] | None = None,
+    ) -> None:
+        """Give a report: as text, as JSON, or as a file of any ending; then print notes on its data.
+
+        The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all.
+        `contents` and `files` are those of `give`.
+        """
+        from forgetting.report.document import summary_text
+        from forgetting.report.saving import ENDINGS, file_content, only_item
+
+        def lines() -> Iterator[str]:
+            yield summary_text(report, terminal_width())
+            for item in report.items():
+                if isinstance(item, Table):
+                    yield from ("", table_text(without(shortened(item, rows), hidden), terminal_width()))
+
+        only_item(report, self.ending)  # raises if there is none
+        usual = {} if self.out is None else dict.fromkeys(ENDINGS, partial(file_content, report, self.out))
+        self.give(lines, partial(report.to_json, indent=1), {**usual, **(contents or {})}, files)
+        tell(report.meta.get("notes", ()))
+
+    def give(
+        self,
+        lines: Callable[[], Iterable[str]],
+        data: Callable[[], str],
+        contents: Mapping[str, Content] | None = None,
+        files: Mapping[Path, Content] | None = None,
+    ) -> None:
+        """Write the file of --out, whose content is that of its ending in `contents`, and `files`; then print.
+
+        Prints the lines, or the data with --json. If writing fails, they are printed before the error: the result may
+        have taken long to compute.
+
+        >>> Output().give(lambda: ["page"], lambda: "{}"), Output(as_json=True).give(lambda: ["page"], lambda: "{}")
+        page
+        {}
+        (None, None)
+        """
+
+        def show() -> None:
+            if self.as_json:
+                print(data())
+            else:
+                say(*lines())
+
+        written = dict(files or {})
+        if self.out is not None:
+            written = {self.out: (contents or {})[self.ending], **written}
+        try:
+            for path, content in written.items():
+                text = content()
+                text = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+                write_output(path, text, force=self.force)
+        except Exception:
+            show()
+            raise
+        show()
+        for path in written if not self.as_json else ():
+            say("", f"wrote {path}")
+
+
+def result(title: str, key: str, items: Sequence[Item], summary: Sequence[str], **meta: Any) -> Report:
     """The result of a command as a report with one section; `meta` says how the result was computed.
 
     >>> report = result("Title", "demo", [], ["one finding"], seed=0)
     >>> report.summary, sorted(report.meta)
     (('one finding',), ['seed', 'versions'])
     """
+    from forgetting.report import Report, Section
     from forgetting.report.provenance import versions
 
     section = Section(key, title, "", tuple(items))
     return Report(title, (section,), {**meta, "versions": versions()}, tuple(summary))
-
-
-def ready(out: Path | None, force: bool, inputs: Sequence[str] | None = None) -> None:
-    """Raise if the file `out` may not be written, before anything is computed; `inputs` are never replaced."""
-    if out is not None:
-        from forgetting.report.saving import check_file
-
-        check_file(out, force, inputs or ())
-
-
-def emit(
-    report: Report,
-    *,
-    as_json: bool,
-    out: Path | None,
-    force: bool = False,
-    rows: int | None = None,
-    hidden: Sequence[str] = (),
-    latex: Callable[[], str] | None = None,
-) -> None:
-    """Print a result, and write it to the file `out` if that is given.
-
-    The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all. A .tex
-    file holds what `latex` gives, if that is given, in place of the tables.
-
-    >>> emit(result("Title", "demo", [], ["one finding"]), as_json=False, out=None)
-    Title
-    - one finding
-    """
-
-    def write(path: Path) -> None:
-        from forgetting.files.outputs import write_output
-        from forgetting.report.saving import write_file
-
-        if latex is not None and path.suffix.lower() == ".tex":
-            write_output(path, latex().encode(), force=force)
-        else:
-            write_file(report, path, force=force)
-
-    def show() -> None:
-        from forgetting.figures.text_formats import table_text
-        from forgetting.report.document import summary_text
-
-        if as_json:
-            print(report.to_json(indent=1))
-            return
-        width = terminal_width()
-        say(summary_text(report, width))
-        for item in report.items():
-            if isinstance(item, Table):
-                say("", table_text(without(shortened(item, rows), hidden), width))
-
-    if out is not None:
-        from forgetting.report.saving import only_item
-
-        only_item(report, out.suffix.lower())  # raises if there is none
-    write_and_show(out, write, show, quiet=as_json)
-    tell(report.meta.get("notes", ()))
 
 
 def tell(notes: Iterable[str]) -> None:
@@ -89,74 +143,8 @@ def tell(notes: Iterable[str]) -> None:
 
     >>> tell([])
     """
-    import sys
-
     for note in notes:
         say(f"note: {one_line(note)}", to=sys.stderr)
-
-
-def write_and_show(
-    out: Path | None, write: Callable[[Path], None], show: Callable[[], None], *, quiet: bool = False
-) -> None:
-    """Call write(out) unless `out` is None, then show(); unless `quiet`, say which file was written.
-
-    If writing fails, the result is shown before the error: it may have taken long to compute.
-
-    >>> write_and_show(Path("a.txt"), lambda path: say(f"writing {path}"), lambda: say("page"))
-    writing a.txt
-    page
-    <BLANKLINE>
-    wrote a.txt
-    """
-    try:
-        if out is not None:
-            write(out)
-    except Exception:
-        show()
-        raise
-    show()
-    if out is not None and not quiet:
-        say("", f"wrote {out}")
-
-
-@contextmanager
-def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for the block: call the function as (name, done, total); it raises if a signal came."""
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.core.progress import progress_bar
-
-    with uninterrupted() as check, progress_bar(what) as progress:
-
-        def step(name: str, done: int, total: int) -> None:
-            check()
-            progress(name, done, total)
-
-        yield step
-
-
-def shortened(table: Table, rows: int | None) -> Table:
-    """The table with at most `rows` rows: the first, the last, and rows between them on a logarithmic scale.
-
-    >>> table = Table("t", "", "", ("k",), tuple((k,) for k in range(1, 101)))
-    >>> [row[0] for row in shortened(table, 5).rows]
-    [1, 3, 10, 32, 100]
-    """
-    from forgetting.figures.items import spread_steps
-
-    if rows is None or len(table.rows) <= rows:
-        return table
-    return replace(table, rows=tuple(table.rows[i - 1] for i in spread_steps(len(table.rows), rows).tolist()))
-
-
-def without(table: Table, hidden: Sequence[str]) -> Table:
-    """The table without the columns `hidden`.
-
-    >>> without(Table("t", "", "", ("k", "loss"), ((1, 0.5),)), ["k"]).rows
-    ((0.5,),)
-    """
-    kept = [place for place, name in enumerate(table.columns) if name not in hidden]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:
@@ -177,17 +165,51 @@ def say(*lines: str, to: TextIO | None = None) -> None:
 
 def terminal_width() -> int:
     """The width of the terminal, from 40 to 100 characters; in a pipe 80, or the variable COLUMNS."""
-    import shutil
-
     return max(40, min(100, shutil.get_terminal_size((80, 24)).columns))
 
 
-@contextmanager
-def diverging() -> Iterator[None]:
-    """Silence NumPy about overflow in the block: the command says in words which values are not finite."""
-    import numpy as np
+def shortened(table: Table, rows: int | None) -> Table:
+    """The table with at most `rows` rows: the first, the last, and rows between them on a logarithmic scale.
 
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    >>> table = Table("t", "", "", ("k",), tuple((k,) for k in range(1, 101)))
+    >>> [row[0] for row in shortened(table, 5).rows]
+    [1, 3, 10, 32, 100]
+    """
+    if rows is None or len(table.rows) <= rows:
+        return table
+    return replace(table, rows=tuple(table.rows[i - 1] for i in spread_steps(len(table.rows), rows).tolist()))
+
+
+def without(table: Table, hidden: Container[str]) -> Table:
+    """The table without the columns `hidden`.
+
+    >>> without(Table("t", "", "", ("k", "loss"), ((1, 0.5),)), ["k"]).rows
+    ((0.5,),)
+    """
+    kept = [place for place, name in enumerate(table.columns) if name not in hidden]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
+
+
+# ------------------------------------------------------------------------------------------------------ while computing
+
+
+@contextmanager
+def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for the block: call the function as (name, done, total); it raises if a signal came."""
+    with uninterrupted() as check, progress_bar(what) as progress:
+
+        def step(name: str, done: int, total: int) -> None:
+            check()
+            progress(name, done, total)
+
+        yield step
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Answer signals in the block, and silence NumPy about overflow: the command names values that are not finite."""
+    with uninterrupted(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         yield
 
 
@@ -197,8 +219,6 @@ def not_finite(values: Iterable[Any], said: Sequence[str]) -> list[str]:
     >>> not_finite([1.0, float("inf")], [])
     ['some values are not finite: the iterates diverged; use a smaller step size']
     """
-    import numpy as np
-
     finite = all(np.isfinite(np.asarray(column, dtype=float)).all() for column in values)
     if finite or any("diverge" in line for line in said):
         return []

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
+import forgetting as fg
+from forgetting.cli.options import Seed, Words
 from forgetting.core.arrays import as_count, as_seed
 from forgetting.core.registry import values_in
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.json_and_toml import read_toml
-from forgetting.studies.measuring import named_family
 from forgetting.tasks import Problem, prepare
 from forgetting.tasks.readers import ENDINGS, PREPARING, Columns, read
 
@@ -42,41 +43,53 @@ class Loaded:
         identity = {"problem": self.name, "sha256": problem_hash(self.problem), "seed": self.seed}
         return {**identity, **preparation_of(self.problem), **notes}
 
+    def scheme_name(self, scheme: str | None) -> str:
+        """The scheme as it was given; if none was, the name of the natural scheme of the problem."""
+        return scheme or type(fg.schemes.natural_scheme(self.problem)).__name__
 
-def load_problem(words: Sequence[str] | None, seed: int | None = None, columns: Columns | None = None) -> Loaded:
-    """Load a problem: a family with its parameters, one or more files, or a config; without words, the default family.
 
-    `copies=n` repeats all tasks n times. `seed` goes to families that have such a parameter, unless the words set it.
-    `columns` says how the rows of files are read, and what is done with the features of any problem.
+@dataclass(frozen=True)
+class Source:
+    """The problem of a command line: the words of PROBLEM, --seed, and how the rows of files are read.
 
-    >>> load_problem(["two_lines", "theta=0.5", "copies=10"]).problem.num_tasks
+    >>> Source(["two_lines", "theta=0.5", "copies=10"]).load().problem.num_tasks
     20
-    >>> load_problem(["gausian", "T=3"])
+    >>> Source(["gausian", "T=3"]).load()
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: no family 'gausian'; did you mean 'gaussian'? ...
     """
-    first, *rest = words or DEFAULT
-    columns = (columns or Columns()).seeded(seed or 0)
-    if first.endswith(".toml"):
-        if rest:
-            raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
-        return read_config(Path(first), seed, columns)
-    if is_file(first):
-        files = [first, *(word for word in rest if is_file(word))]
-        values = values_in([word for word in rest if not is_file(word)])
+
+    words: Words = None
+    seed: Seed = None
+    columns: Columns = field(default_factory=Columns)
+
+    def load(self) -> Loaded:
+        """Load the problem: a family with its parameters, files, or a config; without words, the default family.
+
+        `copies=n` repeats all tasks n times. The seed goes to families that have such a parameter, unless the words set
+        it. `columns` says how the rows of files are read, and what is done with the features of any problem.
+        """
+        first, *rest = self.words or DEFAULT
+        seed = self.seed or 0
+        columns = self.columns.seeded(seed)
+        if first.endswith(".toml"):
+            if rest:
+                raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
+            return read_config(Path(first), self.seed, columns)
+        files = [first, *filter(is_file, rest)] if is_file(first) else []
+        values = values_in([word for word in rest if word not in files])
         copies = values.pop("copies", 1)
-        if values:
-            raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
-        problem = _copies(read(files, columns, {}).tasks, copies)
-        listed = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
-        return Loaded(problem, listed + _times(copies), seed or 0)
-    values = values_in(rest)
-    copies = values.pop("copies", 1)
-    problem, name = _family(first, values, seed or 0)
-    columns.require_unused(f"{first} is a family of tasks", preparing=False)
-    if columns.preparing:
-        problem = prepare(problem, **columns.preparing)
-    return Loaded(_copies(problem, copies), name + _times(copies), seed or 0)
+        if files:
+            if values:
+                raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
+            problem = read(files, columns, {}).tasks
+            name = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
+        else:
+            problem, name = _family(first, values, seed)
+            columns.require_unused(f"{first} is a family of tasks", preparing=False)
+            if columns.preparing:
+                problem = prepare(problem, **columns.preparing)
+        return Loaded(_copies(problem, copies), name + _times(copies), seed)
 
 
 def is_file(word: str) -> bool:
@@ -125,25 +138,22 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
         elif sources[0] == "file":
             _known(values, ("copies", *(field.name for field in fields(Columns))), "unknown key in [problem]")
             files = source if isinstance(source, list) else [source]
-            problem = read(
-                [path.parent / str(file) for file in files], Columns(**values).seeded(chosen), {}
-            ).tasks  # beside the config
-            name = path.stem
+            beside = [path.parent / str(file) for file in files]
+            problem, name = read(beside, Columns(**values).seeded(chosen), {}).tasks, path.stem
         else:
             _known(values, ("copies",), "unknown key in [problem]")
             problem, name = _inline(source), path.stem
         if later:
             problem = prepare(problem, **Columns(**later).seeded(chosen).preparing)
-    except ForgettingErrors as error:
+    except (InvalidInputError, ProblemFileError) as error:
         raise InvalidInputError(f"{path}: {error}") from error
     name = str(config.get("title", name + _times(copies)))
     return Loaded(_copies(problem, copies), name, chosen, config)
 
 
-ForgettingErrors = (InvalidInputError, ProblemFileError)
-
-
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]:
+    from forgetting.studies.measuring import named_family
+
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     return named_family(name, values, seed), f"{name.replace('-', '_')}({said})"
 
@@ -155,23 +165,19 @@ def _known(values: Mapping[str, Any], allowed: Sequence[str], what: str) -> None
 
 
 def _inline(tasks: Any) -> Problem:
-    from forgetting import RegressionTasks
-
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         raise InvalidInputError("tasks must be tables with X and y, [[problem.tasks]]")
     for number, task in enumerate(tasks):
         _known(task, ("X", "y"), f"task {number}: unknown key")
         if set(task) != {"X", "y"}:
             raise InvalidInputError(f"task {number} needs X, a list of rows, and y, a list of numbers")
-    return RegressionTasks([task["X"] for task in tasks], [task["y"] for task in tasks])
+    return fg.RegressionTasks([task["X"] for task in tasks], [task["y"] for task in tasks])
 
 
 def _copies(problem: Problem, n: Any) -> Problem:
-    from forgetting import RegressionTasks, families
-
     if as_count(n, "copies", least=1) == 1:
         return problem
-    copied = families.repeated(cast(RegressionTasks, problem), n)  # raises for tasks of other kinds
+    copied = fg.families.repeated(cast(fg.RegressionTasks, problem), n)  # raises for tasks of other kinds
     copied.notes = problem.notes
     return copied
 

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forgetting.cli.options import Force, Json, Problem, Seed, reads_files
-from forgetting.tasks.readers.sheet import Columns
+from forgetting.cli.options import Force, Json, grouped_options
+from forgetting.cli.output import Output, say, tell, terminal_width, working
+from forgetting.cli.problems import Loaded, Source, read_config
+from forgetting.core.plugins import loaded as loaded_plugins
+from forgetting.errors import InvalidInputError
+from forgetting.orderings.base import as_ordering
 
 if TYPE_CHECKING:
-    from forgetting.cli.problems import Loaded
     from forgetting.report import Settings
 
 
 MOST_PROCESSES = 2
 
 
-@reads_files
+@grouped_options
 def report_command(
-    problem: Problem = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", help="A TOML config; the same as giving it as PROBLEM.", show_default=False),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.")] = Path("report-out"),
-    sections: Annotated[
-        str | None,
-        typer.Option("--sections", help="Only these, as in rates,plane; a wrong name lists all.", show_default=False),
-    ] = None,
-    seed: Seed = None,
+    *,
+    config: Annotated[Path | None, typer.Option(help="A TOML config; the same as giving it as PROBLEM.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder to write.")] = Path("report-out"),
+    sections: Annotated[str | None, typer.Option(help="Only these, as in rates,plane; a wrong name lists all.")] = None,
+    source: Source,
     force: Force = False,
     as_json: Json = False,
-    *,
-    reading: Columns,
 ) -> None:
     """Figures, tables and verdicts on one problem, as an HTML file.
 
@@ -50,24 +49,16 @@ def report_command(
       forgetting report --config my.toml --force
       forgetting report --sections rates,guarantees
     """
-    import json
-    import os
-    import time
-
-    from forgetting.cli.output import say, tell, terminal_width, working
-    from forgetting.cli.problems import load_problem, read_config
-    from forgetting.core.plugins import loaded as loaded_plugins
-    from forgetting.errors import InvalidInputError
     from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.document import summary_text
     from forgetting.report.saving import check_folder
     from forgetting.studies.resuming import finished_parts
 
-    if config is not None and problem:
+    if config is not None and source.words:
         raise InvalidInputError("give a PROBLEM or --config, not both")
     began = time.monotonic()
     check_folder(out, force)
-    loaded = load_problem(problem, seed, reading) if config is None else read_config(config, seed, reading)
+    loaded = source.load() if config is None else read_config(config, source.seed, source.columns)
     settings = settings_from(loaded, sections)
     ours = all(maker.make.__module__.startswith("forgetting.") for maker in section_makers(settings.sections).values())
     # a new process knows nothing of plugins
@@ -80,26 +71,22 @@ def report_command(
         except Exception:  # such as a full disk: the result, which took long to compute, is shown before the error
             say(summary_text(made, terminal_width()), "")
             raise
-    if as_json:
-        notes = list(loaded.problem.notes)
-        files = [str(path) for path in paths]
-        print(
-            json.dumps(
-                {"title": made.title, "summary": made.summary, "meta": made.meta, "notes": notes, "files": files}
-            )
-        )
-        tell(notes)
-        return
-    say(summary_text(made, terminal_width()), "")
-    figures = sum(path.suffix == ".png" for path in paths)
-    say(f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s")
+
+    def lines() -> Iterator[str]:
+        yield from (summary_text(made, terminal_width()), "")
+        figures = sum(path.suffix == ".png" for path in paths)
+        yield f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s"
+
+    def data() -> str:
+        about = {"title": made.title, "summary": made.summary, "meta": made.meta}
+        return json.dumps({**about, "notes": list(loaded.problem.notes), "files": [str(path) for path in paths]})
+
+    Output(as_json).give(lines, data)
     tell(loaded.problem.notes)
 
 
 def settings_from(loaded: Loaded, sections: str | None = None) -> Settings:
     """The settings of a report: what the command line says, else what the config says, else the defaults."""
-    from forgetting.errors import InvalidInputError
-    from forgetting.orderings.base import as_ordering
     from forgetting.report import Settings
 
     chosen = dict(loaded.config.get("report", {}))

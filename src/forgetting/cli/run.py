@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
-from forgetting.cli.options import Force, Json, Orders, Out, Problem, Scheme, Seed, Step, reads_files
-from forgetting.tasks.readers.sheet import Columns
+import numpy as np
 
-ROWS = 12
+import forgetting as fg
+from forgetting.cli.options import Orders, Scheme, Step, grouped_options
+from forgetting.cli.output import Output, computing, not_finite, result, without
+from forgetting.cli.problems import Source
+from forgetting.figures.items import column
+
+ROWS = 12  # of the table, in the terminal
 RECORDED = 2000
 
 
-@reads_files
+@grouped_options
 def run_command(
-    problem: Problem = None,
-    ordering: Orders = "with-replacement",
-    k: Step = 100,
-    scheme: Scheme = None,
-    seed: Seed = None,
-    as_json: Json = False,
-    out: Out = None,
-    force: Force = False,
-    *,
-    reading: Columns,
+    ordering: Orders = "with-replacement", k: Step = 100, scheme: Scheme = None, *, source: Source, output: Output
 ) -> None:
     """Learn k tasks; loss, forgetting and regret on the way.
 
@@ -33,56 +29,31 @@ def run_command(
       forgetting run tasks.npz --scheme "sgd step_size=0.5" --out run.csv
       forgetting run my.toml --scheme "weakly-regularized log_lambda=-50"
     """
-    import numpy as np
-
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, emit, not_finite, ready, result
-    from forgetting.cli.problems import load_problem
-    from forgetting.core.arrays import as_count
-    from forgetting.figures.items import Curves, Series, Table, column
-    from forgetting.orderings.base import NO_UPDATE
     from forgetting.report.settings import ordering_name
 
-    ready(out, force, problem)
-    k = as_count(k, "k", least=1)
-    loaded = load_problem(problem, seed, reading)
+    output.check(source.words)
+    loaded = source.load()
     every = np.unique(np.linspace(0, k, min(k, RECORDED) + 1).round().astype(int))
-    with uninterrupted(), diverging():
+    with computing():
         made = fg.run(loaded.problem, ordering, k, scheme, loaded.seed, record_every=every.tolist())
-        steps = made.steps[1:]
-        columns: dict[str, Any] = {
-            "loss": made.losses[1:],
-            "forgetting": made.forgetting[steps - 1],
-            "regret": made.regret[steps - 1],
-        }
-        last = column(made.iterates[-1])
-    tasks = [None if task == NO_UPDATE else task for task in made.order[steps - 1].tolist()]
-    rows = zip(steps.tolist(), tasks, *map(column, columns.values()), strict=True)
-    table = Table("run", "Step by step", "", ("step", "task", *columns), tuple(rows))
-    figure = Curves(
-        "curves",
-        f"{loaded.name}, {ordering_name(made.ordering)}",
-        "One run.",
-        "k, tasks learned",
-        "loss, forgetting, regret",
-        tuple(
-            Series(name, column(steps), column(values), method="run", group=i)
-            for i, (name, values) in enumerate(columns.items())
-        ),
-        floor=1e-300,
-    )
+        steps, figure, last = made.to_table(), made.figure(), made.iterates[-1]
+    table = without(replace(steps, key="run", title="Step by step", rows=steps.rows[1:], notes=()), ["name"])
+    named = f"{loaded.name}, {ordering_name(made.ordering)}"
     report = result(
-        f"{loaded.name}, {ordering_name(made.ordering)}, {made.scheme}: {k} tasks",
+        f"{named}, {made.scheme}: {k} tasks",
         "run",
-        [table, figure],
-        [made.status, *not_finite(columns.values(), [made.status]), f"loss {made.losses[0]:.4g} at the start"],
+        [table, replace(figure, key="curves", title=named, caption="One run.")],
+        [
+            made.status,
+            *not_finite([values for _, _, *values in table.rows], [made.status]),
+            f"loss {made.losses[0]:.4g} at the start",
+        ],
         **loaded.origin,
         method="run",
         ordering=str(made.ordering),
         scheme=str(made.scheme),
         k=k,
         order=made.order.tolist(),
-        w=last,
+        w=column(last),
     )
-    emit(report, as_json=as_json, out=out, force=force, rows=ROWS)
+    output.emit(report, rows=ROWS)

@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
+import forgetting as fg
 from forgetting.cli.options import VIOLATED, Force, Json
+from forgetting.cli.output import Output, computing, result
 from forgetting.errors import InvalidInputError
+from forgetting.files.atomic import kept
+from forgetting.files.matrices import read_matrix
 from forgetting.orderings import registry as orderings
 from forgetting.tasks.readers.sheet import parse_number
 
 if TYPE_CHECKING:
-    from forgetting.figures.items import Item
     from forgetting.solver.solution import Solution
 
 
 ROWS = 12  # of the history, in the terminal
+FACTS = (
+    "converged", "status", "residual", "consistent", "normal", "error", "method", "ordering", "blocks",
+    "rows", "epochs", "seconds", "tol", "seed",
+)  # fmt: skip
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
-
-
-def _option(words: str, *names: str, **more: Any) -> Any:
-    """An option without a default value that would be worth showing."""
-    return typer.Option(*names, help=words, show_default=False, **more)
 
 
 def solve_command(
     matrix: Annotated[str, typer.Argument(metavar="A", help="The matrix: .npz, .npy, .mtx or .csv.")],
     side: Annotated[str, typer.Argument(metavar="B", help="The right-hand sides: .npy, .npz or .csv.")],
-    tol: Annotated[float, typer.Option("--tol", help="The largest |b - A x| / |b| of a solution.")] = 1e-6,
-    maxiter: Annotated[int | None, _option("The most epochs. [default: 1000]", "--maxiter", min=0)] = None,
-    x0: Annotated[str | None, _option("The start, a file like B. [default: 0]", "--x0", metavar="FILE")] = None,
-    damp: Annotated[float, typer.Option("--damp", help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
-    blocks: Annotated[str, typer.Option("--blocks", help="auto, rows, or the number of rows of a block.")] = "auto",
+    tol: Annotated[float, typer.Option(help="The largest |b - A x| / |b| of a solution.")] = 1e-6,
+    maxiter: Annotated[int | None, typer.Option(help="The most epochs. [default: 1000]", min=0)] = None,
+    x0: Annotated[str | None, typer.Option(help="The start, a file like B. [default: 0]", metavar="FILE")] = None,
+    damp: Annotated[float, typer.Option(help="Minimise |A x - b|^2 + damp^2 |x - x0|^2.")] = 0.0,
+    blocks: Annotated[str, typer.Option(help="auto, rows, or the number of rows of a block.")] = "auto",
     ordering: Annotated[
-        str | None, _option(f"{', '.join(orderings)}. [default: one random order, repeated]", "--ordering", "-o")
+        str | None,
+        typer.Option("--ordering", "-o", help=f"{', '.join(orderings)}. [default: one random order, repeated]"),
     ] = None,
-    relaxation: Annotated[float, typer.Option("--relaxation", help="The factor of every step, 0 to 2.")] = 1.0,
-    method: Annotated[str, typer.Option("--method", help=f"auto, {', '.join(METHODS)}.")] = "auto",
-    average: Annotated[str, typer.Option("--average", help="Blocks that step at once, or all.")] = "1",
+    relaxation: Annotated[float, typer.Option(help="The factor of every step, 0 to 2.")] = 1.0,
+    method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}.")] = "auto",
+    average: Annotated[str, typer.Option(help="Blocks that step at once, or all.")] = "1",
     bounds: Annotated[
-        str | None, _option("x stays between; -inf and inf are none.", "--bounds", metavar="LOW,HIGH")
+        str | None, typer.Option(help="x stays between; -inf and inf are none.", metavar="LOW,HIGH")
     ] = None,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="The same as --bounds 0,inf.")] = False,
-    seconds: Annotated[float | None, _option("The longest time, in seconds.", "--seconds")] = None,
-    memory: Annotated[float | None, _option("Bytes for factorisations, such as 1e9.", "--memory")] = None,
+    seconds: Annotated[float | None, typer.Option(help="The longest time, in seconds.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Bytes for factorisations, such as 1e9.")] = None,
     checkpoint: Annotated[
-        Path | None, _option("Keep the state of the solve here, and go on from it.", "--checkpoint", metavar="FILE")
+        Path | None, typer.Option(help="Keep the state of the solve here, and go on from it.", metavar="FILE")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of all random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all random numbers.")] = 0,
     as_json: Json = False,
     out: Annotated[
-        Path | None, _option("Write x (.npy) or the history: .json, .csv, .html, .tex, .png, .pdf.", "--out")
+        Path | None, typer.Option(help="Write x (.npy) or the history: .json, .csv, .html, .tex, .png, .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -69,53 +74,36 @@ def solve_command(
       forgetting solve A.npz b.npy --ordering norm-weighted --blocks rows
       forgetting solve A.mtx b.npy --method multipliers --json
     """
-    import forgetting as fg
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.cli.output import diverging, emit, ready, result, write_and_show
-    from forgetting.files.atomic import kept
-    from forgetting.files.matrices import read_matrix
-    from forgetting.files.outputs import check_output, write_output
-
-    inputs = [matrix, side, *([] if x0 is None else [x0])]
-    as_array = out is not None and out.suffix.lower() == ".npy"
-    if as_array and out is not None:
-        check_output(out, force=force, inputs=inputs)
-    else:
-        ready(out, force, inputs)
+    output = Output(as_json, out, force)
+    output.check([matrix, side, *([] if x0 is None else [x0])], more=(".npy",))
     b = read_matrix(side, "b")
     start = None if x0 is None else read_matrix(x0, "x0")
     if checkpoint is not None:
         kept.append(f"the same command goes on from {checkpoint}")
-    with uninterrupted(), diverging():
+    with computing():
         solution = fg.solve(
             matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
             memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
             bounds=bounds_from(bounds, nonnegative), seconds=seconds,
         )  # fmt: skip
-    with_x = as_json or (out is not None and out.suffix.lower() == ".json")
     report = result(
         f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(solution.x)}, {solution.method}",
         "solve",
-        _items(solution),
+        [replace(solution.to_table(), key="history", title="Epoch by epoch", notes=()), solution.figure()],
         summary(solution),
         A=Path(matrix).name,
         b=Path(side).name,
         **({"x0": Path(x0).name} if x0 is not None else {}),
         **facts(solution),
-        **({"x": solution.x.tolist()} if with_x else {}),
+        **({"x": solution.x.tolist()} if as_json or output.ending == ".json" else {}),
     )
 
-    def write(path: Path) -> None:
-        import numpy as np
-
+    def array() -> bytes:
         content = BytesIO()
         np.save(content, solution.x, allow_pickle=False)
-        write_output(path, content.getvalue(), force=force)
+        return content.getvalue()
 
-    if as_array:
-        write_and_show(out, write, lambda: emit(report, as_json=as_json, out=None, rows=ROWS), quiet=as_json)
-    else:
-        emit(report, as_json=as_json, out=out, force=force, rows=ROWS)
+    output.emit(report, rows=ROWS, contents={".npy": array})
     if not solution.converged:
         raise typer.Exit(VIOLATED)
 
@@ -133,26 +121,7 @@ def summary(solution: Solution) -> list[str]:
 
 def facts(solution: Solution) -> dict[str, Any]:
     """The solution without its arrays, as entries of JSON."""
-    names: tuple[str, ...] = (
-        "converged",
-        "status",
-        "residual",
-        "consistent",
-        "normal",
-        "error",
-        "method",
-        "ordering",
-        "blocks",
-    )
-    names += ("rows", "epochs", "seconds", "tol", "seed")
-    return {name: getattr(solution, name) for name in names} | {"guarantee": vars(solution.guarantee.promise)}
-
-
-def _items(solution: Solution) -> list[Item]:
-    from forgetting.figures.items import Table
-
-    table = solution.to_table()
-    return [Table("history", "Epoch by epoch", "", table.columns, table.rows), solution.figure()]
+    return {name: getattr(solution, name) for name in FACTS} | {"guarantee": vars(solution.guarantee.promise)}
 
 
 def blocks_from(word: str) -> str | int:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forgetting.cli.interrupts import uninterrupted
 from forgetting.cli.options import VIOLATED, Force, Json
+from forgetting.cli.output import Output, result, say
+from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
+from forgetting.files.atomic import kept
 
 if TYPE_CHECKING:
+    from forgetting.report import Report
     from forgetting.studies import Study
 
 
@@ -33,44 +40,25 @@ MOST_FAILURES = 5  # that are shown
 ANSWER = 10  # seconds that a scheduler has to answer
 WIDEST = 200  # characters of a failure
 
-Source = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.", show_default=False)
-]
-
-
-def study_app() -> Any:
-    """The commands of studies."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
-    for name, command in (("run", run_study), ("status", study_status), ("export", export_study)):
-        app.command(name)(command)
-    return app
+StudyFile = Annotated[str, typer.Argument(metavar="STUDY", help="A .toml file, or the .db file of a study.")]
 
 
 # --------------------------------------------------------------------------------------------------------- commands
 
 
 def run_study(
-    study: Annotated[str, typer.Argument(metavar="STUDY.toml", help="What is computed.", show_default=False)],
+    study: Annotated[str, typer.Argument(metavar="STUDY.toml", help="What is computed.")],
     jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", help="Processes; -1: one for each core. [default: 1]", show_default=False),
+        int | None, typer.Option("--jobs", "-j", help="Processes; -1: one for each core. [default: 1]")
     ] = None,
     dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask",
-            metavar="ADDRESS",
-            help="Use the workers of a Dask scheduler: tcp://host:8786.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786.")
     ] = None,
     function: Annotated[
         str | None,
         typer.Option(
-            "--function",
             metavar="MODULE:NAME",
             help="Allow the function that the file names, from an installed module or FILE.py; its code is run.",
-            show_default=False,
         ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
@@ -88,8 +76,6 @@ def run_study(
       forgetting study run my.toml --function mypkg.module:name
       forgetting study run my.toml --retry
     """
-    from forgetting.cli.interrupts import uninterrupted
-    from forgetting.files.atomic import kept
     from forgetting.studies import Study
 
     if dask is not None and jobs is not None:
@@ -109,7 +95,7 @@ def run_study(
         raise typer.Exit(VIOLATED)
 
 
-def study_status(study: Source, as_json: Json = False) -> None:
+def study_status(study: StudyFile, as_json: Json = False) -> None:
     """How far along a study is, also while it runs elsewhere.
 
     \b
@@ -121,13 +107,11 @@ def study_status(study: Source, as_json: Json = False) -> None:
 
 
 def export_study(
-    study: Source,
-    out: Annotated[
-        Path, typer.Option("--out", help="The file: .parquet, .csv, .json, .png, .pdf or .html.", show_default=False)
-    ],
-    x: Annotated[str | None, typer.Option("--x", help="A picture's column across; k if left out.")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="A picture's column up; the first result if left out.")] = None,
-    hue: Annotated[str | None, typer.Option("--hue", help="A curve for each value of this column.")] = None,
+    study: StudyFile,
+    out: Annotated[Path, typer.Option(help="The file: .parquet, .csv, .json, .png, .pdf or .html.")],
+    x: Annotated[str | None, typer.Option(help="A picture's column across; k if left out.")] = None,
+    y: Annotated[str | None, typer.Option(help="A picture's column up; the first result if left out.")] = None,
+    hue: Annotated[str | None, typer.Option(help="A curve for each value of this column.")] = None,
     times: Annotated[bool, typer.Option("--times", help="Add seconds and version to a table.")] = False,
     force: Force = False,
 ) -> None:
@@ -138,7 +122,7 @@ def export_study(
       forgetting study export my.toml --out table.parquet
       forgetting study export my.db --out curves.pdf --x k --y loss --hue T
     """
-    from forgetting.cli.output import ready, say
+    from forgetting.report.saving import check_file, write_file
     from forgetting.studies.table import ENDINGS, check_export, export
 
     ending = out.suffix.lower()
@@ -152,13 +136,16 @@ def export_study(
         raise InvalidInputError(f"{wrong} is for pictures ({', '.join(PICTURES)}), and {out} is a table")
     made = _study(study)
     if picture:
-        ready(out, force, [study])
-        _draw(made, out, x, y, hue, force=force)
+        check_file(out, force, [study])
+        write_file(_picture(made, x, y, hue), out, force=force)
     else:
         check_export(out, force=force)
         export(made, out, times=times, force=force)
     status = made.status
     say(f"wrote {out}: {len(made.rows())} rows of {status.done + status.failed} finished cells of {status.total}")
+
+
+COMMANDS: dict[str, Any] = {"run": run_study, "status": study_status, "export": export_study}
 
 
 # ------------------------------------------------------------------------------------------------------------- parts
@@ -197,37 +184,28 @@ def cluster(address: str) -> Iterator[None]:
 
 def _show(study: Study, *, as_json: bool) -> None:
     """Print the status, the first failures and the versions."""
-    import json
-    from dataclasses import asdict
-
-    from forgetting.cli.output import say
-    from forgetting.core.text import one_line
-
     status, failures = study.status, study.failures
-    if as_json:
-        store = None if study.store is None else str(study.store)
-        print(json.dumps({**asdict(status), "total": status.total, "store": store, "failures": failures}))
-        return
-    say(str(status), f"store: {study.store}")
-    if status.versions:
-        say(f"computed by forgetting {', '.join(status.versions)}")
-    for cell, error in list(failures.items())[:MOST_FAILURES]:
-        say(one_line(f"failed: {cell}: {error}", WIDEST))
-    if len(failures) > MOST_FAILURES:
-        say(f"and {len(failures) - MOST_FAILURES} more failed cells")
+
+    def lines() -> Iterator[str]:
+        yield from (str(status), f"store: {study.store}")
+        if status.versions:
+            yield f"computed by forgetting {', '.join(status.versions)}"
+        for cell, error in list(failures.items())[:MOST_FAILURES]:
+            yield one_line(f"failed: {cell}: {error}", WIDEST)
+        if len(failures) > MOST_FAILURES:
+            yield f"and {len(failures) - MOST_FAILURES} more failed cells"
+
+    store = None if study.store is None else str(study.store)
+    facts = {**asdict(status), "total": status.total, "store": store, "failures": failures}
+    Output(as_json).give(lines, lambda: json.dumps(facts))
 
 
-def _draw(study: Study, out: Path, x: str | None, y: str | None, hue: str | None, *, force: bool) -> None:
-    from forgetting.cli.output import result
-    from forgetting.figures.items import Item
-    from forgetting.report.saving import write_file
-
+def _picture(study: Study, x: str | None, y: str | None, hue: str | None) -> Report:
+    """The figure and the table of the finished cells."""
     figure = study.figure(x, y, hue)
     if figure is None:
         raise NotSupportedError(f"nothing to draw: {study.status}; name columns with --x and --y")
-    items: list[Item] = [figure, study.to_table()]
-    report = result(
-        f"Study of {len(study)} cells", "study", items, [str(study.status), figure.caption],
+    return result(
+        f"Study of {len(study)} cells", "study", [figure, study.to_table()], [str(study.status), figure.caption],
         function=study.function.name, seed=study.seed,
     )  # fmt: skip
-    write_file(report, out, force=force)

@@ -14,6 +14,7 @@ from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, 
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series, column
+from forgetting.figures.text_formats import columns_text
 from forgetting.files.records import checked_fields
 from forgetting.orderings import Ordering
 from forgetting.results import Result
@@ -23,6 +24,7 @@ from forgetting.tasks import Problem
 __all__ = ["Expectation", "Outcome", "Values"]
 
 Values = dict[str, Array]
+SHOWN = 9  # first rows of a printed table; of more, the last row follows
 ALL_ORDERS = "Expected values over all orders"
 
 
@@ -194,7 +196,8 @@ class Expectation(Result):
         return np.size(self.k)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        columns: dict[str, Any] = {"k": np.atleast_1d(self.k)[rows]}
+        steps = np.atleast_1d(self.k)[rows]
+        columns: dict[str, Any] = {"k": steps if full else [int(k) if np.isfinite(k) else k for k in steps]}
         for name, value in self.values.items():
             each = np.ndim(value) > np.ndim(self.k)  # one value a task
             if each and not full:
@@ -266,22 +269,22 @@ class Expectation(Result):
         return Curves("expected", title, "", "k, tasks learned", f"expected {quantity}", curves, ylog=positive)
 
     def __str__(self) -> str:
-        ks = np.atleast_1d(self.k)
-        shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
-        columns = []
-        for name in shown:
-            columns.append([name, *(_cell(self, name, row) for row in range(len(ks)))])
-            if name in undecided_means(self):
-                columns.append([f"median {name}", *median_cells(self, name)])
-        widths = [max(24, *map(len, column)) for column in columns]
-        lines = [self.headline, *([f"losses: {self.unit}"] if self.unit else [])]
-        for row in sorted({*range(min(9, len(ks) + 1)), len(ks)}):
-            cells = [f"{column[row]:>{width}}" for column, width in zip(columns, widths, strict=True)]
-            lines.append("  ".join([f"{f'{ks[row - 1]:.0f}' if row else 'k':>10}", *cells]))
-        if len(ks) > 9:
-            lines.insert(-1, f"{'...':>10}")
-        lines += [*accuracy(self), f"method: {self.method}, {self.detail}"]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        steps = np.atleast_1d(self.k)
+        columns = [["k", *(f"{k:.0f}" for k in steps)]]
+        for name, value in self.values.items():
+            if np.ndim(value) == np.ndim(self.k):
+                ends = () if self.exact else np.moveaxis(self.interval(name), -1, 0)
+                columns.append([name, *_cells(value, *ends)])
+                if name in undecided_means(self):
+                    columns.append([f"median {name}", *_cells(*self.median(name))])
+        if len(steps) > SHOWN:
+            columns = [[*column[:SHOWN], "..." if column[0] == "k" else "", column[-1]] for column in columns]
+        unit = [f"losses: {self.unit}"] if self.unit else []
+        table = columns_text(columns, sum(max(map(len, column)) + 2 for column in columns))
+        return "\n".join(
+            [self.headline, *unit, table, *accuracy(self), f"method: {self.method}, {self.detail}"]
+            + [f"note: {note}" for note in self.notes]
+        )
 
 
 #: the bounds on the quantities of an expectation as curves; the package sets it, because bounds lie above this layer
@@ -363,18 +366,12 @@ def undecided_means(result: Expectation) -> dict[str, int]:
     return least
 
 
-def median_cells(result: Expectation, name: str) -> list[str]:
-    """The median of a quantity with one value at each k, and its interval, as text."""
-    value, low, high = (np.atleast_1d(part) for part in result.median(name))
-    return [f"{a:.3g} [{b:.2g}, {c:.2g}]" for a, b, c in zip(value, low, high, strict=True)]
-
-
-def _cell(result: Expectation, name: str, row: int) -> str:
-    value = float(np.atleast_1d(result.values[name])[row])
-    if result.exact:
-        return f"{value:.6g}"
-    low, high = np.asarray(result.intervals[name]).reshape(-1, 2)[row]
-    return f"{value:.3g} [{low:.2g}, {high:.2g}]"
+def _cells(values: Any, low: Any = None, high: Any = None) -> list[str]:
+    """One value at each k as text, with its interval if there is one."""
+    if low is None or high is None:
+        return [f"{value:.6g}" for value in np.atleast_1d(values)]
+    triples = zip(*map(np.atleast_1d, (values, low, high)), strict=True)
+    return [f"{value:.3g} [{least:.2g}, {most:.2g}]" for value, least, most in triples]
 
 
 @dataclass(eq=False)

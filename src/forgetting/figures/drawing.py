@@ -7,7 +7,7 @@ Artists carry attributes for the page in their `gid`, as "name=value;name=value"
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -76,19 +76,12 @@ PANEL = 0.5  # height of a panel, as part of the height of a figure
 
 def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
     """Draw the item as a matplotlib figure."""
-    if isinstance(item, Curves):
-        return _curves(item, studio, look)
-    if isinstance(item, Regions):
-        return _regions(item, studio, look)
-    if isinstance(item, Paths):
-        return _stages(item, studio, look)
-    if isinstance(item, Matrix):
-        return _matrix(item, studio, look)
-    if isinstance(item, Bars):
-        return _bars(item, studio, look)
-    if isinstance(item, Spread):
-        return _spread(item, studio, look)
-    raise TypeError(f"no picture of a {item.kind}")
+    drawn: dict[type, Callable[[Any, Studio, Look], Any]] = {
+        Curves: _curves, Regions: _regions, Paths: _stages, Matrix: _matrix, Bars: _bars, Spread: _spread,
+    }  # fmt: skip
+    if type(item) not in drawn:
+        raise TypeError(f"no picture of a {item.kind}")
+    return drawn[type(item)](item, studio, look)
 
 
 def draw_on(item: Item, axes: Any = None) -> Any:

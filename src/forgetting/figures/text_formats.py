@@ -6,9 +6,10 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from io import StringIO
+from itertools import zip_longest
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
+from unicodedata import combining, east_asian_width
 
 import numpy as np
 
@@ -17,11 +18,13 @@ from forgetting.figures.items import Bars, Curves, Item, Matrix, Paths, Regions,
 
 # ------------------------------------------------------------------------------------------------------------- terminal
 
-_STAY = "\ue000"  # a character that nobody prints, in place of a space at which a line must not end
+#: characters that nobody prints, in place of those after which a line may end
+_HIDDEN = str.maketrans({" ": "\ue000", "/": "\ue001"})
+_SHOWN = str.maketrans({"\ue000": " ", "\ue001": "/"})
 
 
 def table_text(table: Table, width: int = 80) -> str:
-    """A table of at most this width, as plain text; long words are broken after their punctuation.
+    """A table of at most this width, as plain text.
 
     >>> print(table_text(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5), (10, 0.25)))))
     Numbers
@@ -30,48 +33,72 @@ def table_text(table: Table, width: int = 80) -> str:
     1   0.5
     10  0.25
     """
-    from rich.table import Table as Grid
-
-    cells = [[name, *(cell(row[place]) for row in table.rows)] for place, name in enumerate(table.columns)]
-    widths = _widths(cells, width)
-    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column, size in zip(cells, widths, strict=True):
-        grid.add_column(_Folded(column[0]), width=size)
-    grid.add_row(*("-" * size for size in widths))
-    for row in zip(*(column[1:] for column in cells), strict=True):
-        grid.add_row(*map(_Folded, row))
-    body = printed(grid, width) if cells else []
+    columns = [[name, *(cell(row[place]) for row in table.rows)] for place, name in enumerate(table.columns)]
     notes = [line for note in table.notes for line in textwrap.wrap(note, width)]
-    return "\n".join([table.title, *body, *notes])
+    return "\n".join([table.title, *([columns_text(columns, width)] if columns else []), *notes])
 
 
-def _widths(cells: list[list[str]], width: int) -> list[int]:
+def columns_text(columns: Sequence[Sequence[str]], width: int = 80, *, ruled: bool = False) -> str:
+    """Columns of words, each with its heading first; with `ruled`, lines stand between rows and columns.
+
+    Long words are broken after their punctuation, and those of `unbroken` only where nothing else is left.
+
+    >>> print(columns_text([("bound", "trivial/loss"), ("value", "0.5")], width=16, ruled=True))
+    bound    | value
+    ---------+------
+    trivial/ | 0.5
+    loss     |
+    """
+    between, crossing = (" | ", "-+-") if ruled else ("  ", "  ")
+    room = width - len(between) * (len(columns) - 1)
+    cells = [[words.split("\n") for words in column] for column in columns]
+    if sum(map(_least, cells)) > room:
+        cells = [[[line.translate(_SHOWN) for line in lines] for lines in column] for column in cells]
+    widths = _widths(cells, room)
+    folded = [
+        [[part for line in lines for part in _fold(line, size)] for lines in column]
+        for column, size in zip(cells, widths, strict=True)
+    ]
+    height = max(len(column[0]) for column in folded)
+    for column in folded:
+        column[0] = [""] * (height - len(column[0])) + column[0]  # headings stand on the rule
+    shown = []
+    for place, row in enumerate(zip(*folded, strict=True)):
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = (part + " " * (size - _length(part)) for part, size in zip(parts, widths, strict=True))
+            shown.append(between.join(padded).rstrip())
+        if place == 0 or (ruled and place < len(folded[0]) - 1):
+            shown.append(crossing.join("-" * size for size in widths))
+    return "\n".join(shown).translate(_SHOWN)
+
+
+def unbroken(words: str) -> str:
+    """The same words, which `columns_text` keeps on one line if the line is long enough."""
+    return words.translate(_HIDDEN)
+
+
+def _widths(columns: list[list[list[str]]], room: int) -> list[int]:
     """Widths of columns that fit: the widest gives way first, and words are broken only where nothing else is left."""
-    lines = [[line for words in column for line in words.split("\n")] for column in cells]
-    widths = [max(map(len, column), default=1) or 1 for column in lines]
-    least = [max((len(part) for line in column for part in _parts(line)), default=1) for column in lines]
-    while sum(widths) + 2 * (len(widths) - 1) > width:
-        loose = [j for j, size in enumerate(widths) if size > least[j]] or [
-            j for j, size in enumerate(widths) if size > 6
-        ]
-        if not loose:
-            break
-        widths[max(loose, key=lambda j: widths[j])] -= 1
+    widths = [max(_length(line) for lines in column for line in lines) or 1 for column in columns]
+    for floors in ([*map(_least, columns)], [6] * len(columns), [1] * len(columns)):
+        while sum(widths) > room:
+            loose = [place for place, size in enumerate(widths) if size > floors[place]]
+            if not loose:
+                break
+            widths[max(loose, key=lambda place: widths[place])] -= 1
     return widths
 
 
-class _Folded:
-    """Words in a cell of a rich table; long words are broken after their punctuation."""
+def _least(column: list[list[str]]) -> int:
+    """The length of the longest part of a column that is not broken."""
+    return max((_length(part) for lines in column for line in lines for part in _parts(line)), default=1)
 
-    def __init__(self, words: str) -> None:
-        self.lines = words.split("\n")
 
-    def __rich_console__(self, console: Any, options: Any) -> Any:
-        from rich.text import Text
-
-        for line in self.lines:
-            for part in _fold(line, options.max_width):
-                yield Text(part, no_wrap=True, overflow="ignore")
+def _length(words: str) -> int:
+    """The columns of a terminal that words take: two for each wide letter, none for an accent of its own."""
+    if words.isascii():
+        return len(words)
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in words)
 
 
 def _parts(line: str) -> list[str]:
@@ -80,61 +107,19 @@ def _parts(line: str) -> list[str]:
 
 
 def _fold(line: str, width: int) -> list[str]:
-    """Lines of at most this width."""
+    """Lines of at most this width; only a word longer than a line is broken, if possible after its punctuation."""
     lines = [""]
-    for part in _parts(line):
-        if len(lines[-1]) + len(part.rstrip()) > width and lines[-1]:
-            lines.append("")
-        part = part if lines[-1] else part.lstrip()
-        while len(part.rstrip()) > width:
-            lines[-1:] = [part[:width], ""]
-            part = part[width:]
-        lines[-1] += part
+    for word in re.findall(r"\s+|\S+", line):
+        for part in [word] if _length(word) <= width else _parts(word):
+            if _length(lines[-1]) + _length(part.rstrip()) > width and lines[-1]:
+                lines.append("")
+            part = part if lines[-1] else part.lstrip()
+            while _length(part.rstrip()) > width:
+                size = max((n for n in range(1, len(part)) if _length(part[:n]) <= width), default=1)
+                lines[-1:] = [part[:size], ""]
+                part = part[size:]
+            lines[-1] += part
     return [folded.rstrip() for folded in lines]
-
-
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int = 80, *, ruled: bool = False) -> str:
-    """A table of at most this width; with `ruled`, lines between rows and columns, else all but the first at the right.
-
-    >>> print(text_table(("bound", "value"), [("trivial/loss", "0.5")], width=24))
-    bound              value
-      trivial/loss       0.5
-    """
-    from rich import box
-    from rich.padding import Padding
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    grid = Grid(box=box.ASCII if ruled else None, show_edge=False, show_lines=ruled, pad_edge=False, expand=not ruled)
-    words = [[len(word) for row in rows for word in row[place].split()] for place in range(len(columns))]
-    least = [max(lengths, default=0) for lengths in words]
-    fits = sum(least) + 3 * (len(columns) - 1) <= width
-    for place, name in enumerate(columns):
-        kept = fits and any(_STAY in row[place] for row in rows)
-        justify: Literal["left", "right"] = "left" if ruled or not place else "right"
-        ratio = None if ruled or place else 1
-        grid.add_column(Text(name), justify=justify, overflow="fold", ratio=ratio, no_wrap=kept)
-    for row in rows:
-        first, *others = row if fits else [cell.replace(_STAY, " ") for cell in row]
-        grid.add_row(Text(first) if ruled else Padding(Text(first), (0, 0, 0, 2)), *map(Text, others))
-    return "\n".join(printed(grid, width)).replace(_STAY, " ")
-
-
-def unbroken(words: str) -> str:
-    """The same words, which `text_table` keeps on one line if the line is long enough."""
-    return words.replace(" ", _STAY)
-
-
-def printed(grid: Any, width: int) -> list[str]:
-    """The lines that rich prints for a table on a page of this width, without colours."""
-    from rich.console import Console
-
-    console = Console(
-        file=StringIO(), width=max(width, 1), color_system=None, legacy_windows=False, force_jupyter=False
-    )
-    with console.capture() as shown:
-        console.print(grid)
-    return [line.rstrip() for line in shown.get().splitlines()]
 
 
 # ---------------------------------------------------------------------------------------------------------------- LaTeX

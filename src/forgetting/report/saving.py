@@ -90,13 +90,17 @@ def write_file(report: Report, path: Path, *, force: bool = False) -> None:
     'Title'
     """
     check_file(path, force)
+    write_output(path, file_content(report, path), force=force)
+
+
+def file_content(report: Report, path: Path) -> bytes:
+    """The content of a file by its ending; if a figure cannot be drawn, the result is saved beside the file as JSON."""
     try:
-        content = _content(report, path.suffix.lower())
+        return _content(report, path.suffix.lower())
     except (ForgettingError, OSError):
         raise
     except Exception as error:
         raise _rescued(report, path, error) from error
-    write_output(path, content, force=force)
 
 
 def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:

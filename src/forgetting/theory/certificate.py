@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from forgetting.core.progress import Progress, Report, progress_bar, reports_pro
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
-from forgetting.figures.text_formats import text_table
+from forgetting.figures.text_formats import columns_text
 from forgetting.files.json_and_toml import decode_json, typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
@@ -253,33 +254,27 @@ class Certificate(Result):
         return all(known) and all(row.holds for row in self.residuals)
 
     def __str__(self) -> str:
-        tables = [
-            text_table(
-                ("measured", "value", ""),
-                [
-                    (
-                        f"{row.quantity}, by {row.method}",
-                        f"{row.value:.6g}",
-                        "exact" if row.exact else f"[{row.low:.2g}, {row.high:.2g}]",
-                    )
-                    for row in self.measured
-                ],
-            )
-        ]
+        intervals = ["exact" if row.exact else f"[{row.low:.2g}, {row.high:.2g}]" for row in self.measured]
+        values = [(f"{row.quantity}, by {row.method}", f"{row.value:.6g}") for row in self.measured]
+        tables = [_table(("measured", "value", ""), [(*row, at) for row, at in zip(values, intervals, strict=True)])]
         for quantity in dict.fromkeys((*ORDER, *(row.quantity for row in self.bounds))):
             rows = [row.cells for row in self.bounds if row.quantity == quantity]
-            tables += [text_table((f"bounds on the {quantity}", "bound", "measured/bound"), rows)] if rows else []
+            tables += [_table((f"bounds on the {quantity}", "bound", "measured/bound"), rows)] if rows else []
         if not self.bounds:
             tables.append("no bound applies to this scheme, ordering and k")
         if self.residuals:
-            tables.append(text_table(("identities", "residual", ""), [row.cells for row in self.residuals]))
+            tables.append(_table(("identities", "residual", ""), [row.cells for row in self.residuals]))
         if self.claims:
-            tables.append(text_table(("statements", "lhs", "rhs", "ratio", ""), [row.cells for row in self.claims]))
+            tables.append(_table(("statements", "lhs", "rhs", "ratio", ""), [row.cells for row in self.claims]))
         if any(row.doubt for row in self.residuals) or any(row.doubt for row in self.claims):
             tables.append("~ simulated (open: that does not decide it); the JSON has how far it may be off")
         head = [_cut(line) for line in (f"{self.problem}, k = {self.k}", f"{self.ordering}, {self.scheme}")]
         notes = [textwrap.fill(f"note: {note}", WIDTH, subsequent_indent=" " * 6) for note in self.notes]
         return "\n\n".join(["\n".join(head), *tables, *(["\n".join(notes)] if notes else [])])
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return columns_text(list(zip(heads, *rows, strict=True)), WIDTH)
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from forgetting.core.arrays import IntArray, as_count, as_kind, as_word
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, spread_steps, through
-from forgetting.figures.text_formats import escape_latex, latex_number, latex_table, text_table, unbroken
+from forgetting.figures.text_formats import columns_text, escape_latex, latex_number, latex_table, unbroken
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.theory.curves import bound_role
@@ -204,11 +204,12 @@ class Table(Result):
         def lines(cell: Cell, number: str) -> str:
             first, *others = cell.terms
             terms = "\n".join([first, *(f"∧ {term}" for term in others)])
-            shown = (unbroken(terms) if cell.latex else terms) + (f" {cell.mark}" if cell.mark else "")
+            shown = f"{terms} {cell.mark}" if cell.mark else terms
+            shown = unbroken(shown) if cell.latex else shown
             return f"{shown}\n{unbroken(number)}" if number else shown
 
         heads = [textwrap.fill(name, 12) for name in self.columns]
-        table = text_table(heads, self._cells(lines), width, ruled=True)
+        table = columns_text(list(zip(heads, *self._cells(lines), strict=True)), width, ruled=True)
         notes = [line for note in self.footnotes for line in textwrap.wrap(note, width)]
         return "\n".join([*textwrap.wrap(self.caption, width), "", table, "", *notes])
 
