@@ -287,7 +287,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
-    """Turn errors in the block, which makes `what` from the arrays of a file, into a `ProblemFileError`.
+    """Turn errors in the block, which makes `what` from the arrays of a file, into one that names the file.
 
     >>> with damaged("tasks.npz", "collection"):
     ...     entry({}, "rows", "iu", 1)
@@ -296,9 +296,9 @@ def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
     """
     try:
         yield
-    except ProblemFileError:
-        raise
     except (ForgettingError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError) as error:
+        if isinstance(error, ProblemFileError) and str(error).startswith(str(path)):
+            raise
         raise ProblemFileError(f"{path}: damaged {what} ({_reason(error)})") from error
 
 
