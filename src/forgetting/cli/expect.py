@@ -14,7 +14,8 @@ from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.expectation import Expectation, engines, quantities
 from forgetting.expectation.request import PATIENCE
-from forgetting.tasks.readers.sheet import Columns, parse_number
+from forgetting.files.tables import parse_number
+from forgetting.tasks.readers.sheet import Columns
 
 
 def plain_quantities() -> list[str]:

@@ -10,8 +10,8 @@ import typer
 
 from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.errors import InvalidInputError
+from forgetting.files.tables import parse_number
 from forgetting.orderings import registry as orderings
-from forgetting.tasks.readers.sheet import parse_number
 
 if TYPE_CHECKING:
     from forgetting.figures.items import Item

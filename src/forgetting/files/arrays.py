@@ -157,6 +157,22 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
+def read_bytes(path: str | PathLike[str], what: str, instead: str) -> bytes:
+    """The content of a file of text, if what it says can be held in memory; an error names `what` and the remedy."""
+    with open_regular(path) as handle:
+        require_memory(8.0 * os.fstat(handle.fileno()).st_size, what, instead)
+        return handle.read()
+
+
+def as_text(path: str | PathLike[str], content: bytes) -> str:
+    """The content of a file as text; an error names the first byte that is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"{content[error.start : error.start + 1]!r} at byte {error.start}"
+        raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from None
+
+
 # -------------------------------------------------------------------------------------- archives, before unpacking
 
 

@@ -62,6 +62,16 @@ class RowSource(ABC):
         """The rows from `start` to `stop`, checked: float64 in C order, or a CSR array."""
         return checked_block(self._raw(start, stop), start, stop - start, self.shape[1], self.what)
 
+    def pieces(self, start: int, stop: int) -> Iterator[Any]:
+        """The rows from `start` to `stop`, checked, one piece or several of them below one another."""
+        for raw, count in self._raw_pieces(start, stop):
+            yield checked_block(raw, start, count, self.shape[1], self.what)
+            start += count
+
+    def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
+        """The rows from `start` to `stop` as they are stored, each piece with the number of rows that it must have."""
+        yield self._raw(start, stop), stop - start
+
     def starts(self, size: int) -> IntArray:
         """The first row of every block of at most `size` rows, and the number of rows."""
         m = self.shape[0]
@@ -223,8 +233,17 @@ class FolderRows(RowSource):
         return np.concatenate([*within, self.first[-1:]])
 
     def _raw(self, start: int, stop: int) -> Any:
-        part = int(np.searchsorted(self.first, start, side="right")) - 1
-        return self.parts[part]._raw(start - int(self.first[part]), stop - int(self.first[part]))
+        part, first = self._part(start)
+        return part._raw(start - first, stop - first)
+
+    def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
+        part, first = self._part(start)
+        return part._raw_pieces(start - first, stop - first)
+
+    def _part(self, row: int) -> tuple[RowSource, int]:
+        """The source that has a row, and the number of its first row."""
+        part = int(np.searchsorted(self.first, row, side="right")) - 1
+        return self.parts[part], int(self.first[part])
 
     def stamp(self) -> str:
         return " ".join(part.stamp() for part in self.parts)
