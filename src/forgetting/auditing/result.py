@@ -20,7 +20,7 @@ from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.files.json_and_toml import decode_json
-from forgetting.files.records import typed
+from forgetting.files.records import checked_fields, typed
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
 from forgetting.report.saving import write_file
@@ -273,7 +273,7 @@ class Audit(Result):
     def _restored(cls, values: dict[str, Any]) -> Audit:
         if "json" in values:  # files of earlier versions
             return cls.from_json(str(values["json"]))
-        audit = super()._restored(values)
+        audit = cls(**checked_fields(cls, values, unbounded=False))
         _check(audit)
         return audit
 
