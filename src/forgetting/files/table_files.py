@@ -26,7 +26,7 @@ COLUMN, CELL = 6500, 130  # bytes that Arrow takes for a column of text, and Pyt
 WIDE = 1000  # columns from which on that matters
 
 
-def arrow_tables() -> Any:
+def arrow() -> Any:
     """The module that reads tables by pyarrow; None where pyarrow is not installed."""
     try:
         from forgetting.files import arrow_tables
@@ -35,9 +35,9 @@ def arrow_tables() -> Any:
     return arrow_tables
 
 
-def need_arrow(what: str, instead: str) -> Any:
+def arrow_for(what: str, instead: str) -> Any:
     """The module that reads tables by pyarrow; an error says `what` pyarrow reads, and what to do `instead`."""
-    module = arrow_tables()
+    module = arrow()
     if module is None:
         raise NotSupportedError(
             f"{what} by pyarrow, which is not installed: pip install 'forgetting[data]', or {instead}"
@@ -45,9 +45,9 @@ def need_arrow(what: str, instead: str) -> Any:
     return module
 
 
-def parquet_tables(path: Path) -> Any:
+def arrow_for_parquet(path: Path) -> Any:
     """The module that reads Parquet files."""
-    return need_arrow(f"{path}: Parquet files are read", "save the table as CSV, or its columns with np.savez")
+    return arrow_for(f"{path}: Parquet files are read", "save the table as CSV, or its columns with np.savez")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class TextFile:
         pyarrow is faster, but takes more memory and time for a column than Python for a few cells.
         """
         lines, columns = self.data.count(b"\n"), len(self.header)
-        by_arrow = arrow_tables() if columns <= WIDE or lines * CELL >= COLUMN else None
+        by_arrow = arrow() if columns <= WIDE or lines * CELL >= COLUMN else None
         needed = columns * (CELL * lines if by_arrow is None else COLUMN)
         require_memory(float(needed), f"the cells of {self.path}", "save its columns with np.savez")
         origin = Origin.file(self.path)
@@ -137,7 +137,7 @@ class ParquetColumns(RowSource):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with parquet_tables(path).parquet_file(path) as file:
+        with arrow_for_parquet(path).parquet_file(path) as file:
             self.names: list[str] = file.schema_arrow.names
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             counts = [group.num_rows for group in groups]
@@ -166,7 +166,7 @@ class ParquetColumns(RowSource):
     def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
         groups = np.flatnonzero((self.first[:-1] >= start) & (self.first[:-1] < stop)).tolist()
         done = start
-        for table in parquet_tables(self.path).parquet_parts(self.path, groups, self.names, self.size, start):
+        for table in arrow_for_parquet(self.path).parquet_parts(self.path, groups, self.names, self.size, start):
             numbers = matrix_of(table, range(len(self.names)), "; give numbers, or leave the column out")
             if not np.isfinite(numbers).all():
                 row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
@@ -196,7 +196,7 @@ def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
     for file in files:
         if not file.shape[0]:
             continue
-        table = parquet_tables(file.path).parquet_table(file.path, [column])
+        table = arrow_for_parquet(file.path).parquet_table(file.path, [column])
         codes, words = table.coded(0)
         if len(codes) != file.shape[0]:
             raise ProblemFileError(f"{file.path}: damaged ({len(codes)} rows where {file.shape[0]} are announced)")

@@ -15,7 +15,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import first_repeated, one_line
 from forgetting.errors import DataWarning, InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
-from forgetting.files.table_files import TextFile, need_arrow, parquet_tables
+from forgetting.files.table_files import TextFile, arrow_for, arrow_for_parquet
 from forgetting.files.tables import Origin
 from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
@@ -191,7 +191,7 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
             raise ProblemFileError(f"{path}: holds a saved collection of tasks; give it alone")
         return sheet_from_mapping(Origin.file(path), columns, arrays, several)
     if ending == ".parquet":
-        return sheet_of(parquet_tables(path).parquet_table(path), columns, several)
+        return sheet_of(arrow_for_parquet(path).parquet_table(path), columns, several)
     file = TextFile.read(path)
     check_header(Origin.file(path), file.header, columns)
     column_places(Origin.file(path), file.header, columns, several)  # a wrong name explains whatever else is wrong
@@ -218,7 +218,7 @@ def _is_stream(source: Any) -> bool:
 
 def _from_stream(source: Any, columns: Columns) -> Sheet:
     name = type(source).__name__
-    reader = need_arrow(f"{name}: such tables are read", "give arrays (X, y, task)")
+    reader = arrow_for(f"{name}: such tables are read", "give arrays (X, y, task)")
     return sheet_of(reader.stream_table(source, Origin(name)), columns, False)
 
 
