@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from operator import add
 from pathlib import Path
@@ -25,22 +24,15 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.tables import NOTHING, Origin, parse_number
+from forgetting.files.tables import NOTHING, Origin, RowTable, parse_number
 
 BLOCK = 2**26  # bytes of text that pyarrow splits into rows at a time; no row may be longer
 
 
-@dataclass(frozen=True, eq=False)
-class ArrowTable:
-    """Columns of Arrow, as a `RowTable`."""
-
-    origin: Origin
-    names: list[str]
-    columns: list[Any]
-    place: Callable[[int], int] = int
+class ArrowTable(RowTable):
+    """Columns of Arrow."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
         try:
             return _numbers(self.columns[column])
         except pa.ArrowNotImplementedError:
@@ -56,7 +48,6 @@ class ArrowTable:
         return codes, ["" if word is None else word for word in [*words, None]]
 
     def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing; equal words are one object."""
         codes, words = self.coded(column)
         return [words[code] for code in codes.tolist()]
 
@@ -64,12 +55,10 @@ class ArrowTable:
         return self.origin.refusal(f", column {self.names[column]!r:.60}: {self.columns[column].type} {words}")
 
 
-@dataclass(frozen=True, eq=False)
 class TextTable(ArrowTable):
     """Columns of a text file; words that look like formulas have an apostrophe before them there."""
 
     def coded(self, column: int) -> tuple[NDArray[np.int64], list[str]]:
-        """A column as a code for each row, and the word of each code."""
         codes, words = super().coded(column)
         return codes, [from_csv_cell(word) for word in words]
 

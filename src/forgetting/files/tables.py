@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,35 +49,35 @@ class Origin:
             raise self.refusal(f": two columns are called {repeated!r:.60}")
 
 
-class RowTable(Protocol):
-    """Columns with names, which give numbers or words on demand."""
-
-    @property
-    def origin(self) -> Origin: ...
-    @property
-    def names(self) -> list[str]: ...
-
-    def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
-
-    def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing."""
-
-    def place(self, row: int) -> int:
-        """The number by which a user knows a row: its line in a text file, its index elsewhere."""
-
-
 @dataclass(frozen=True, eq=False)
-class WordTable:
-    """Columns of the words in a text file, as a `RowTable`."""
+class RowTable(ABC):
+    """Columns with names, which give numbers or words on demand.
+
+    Attributes:
+        origin: where they come from.
+        names: their names.
+        columns: what holds them.
+        place: gives the number by which a user knows a row: its line in a text file, its index elsewhere.
+    """
 
     origin: Origin
     names: list[str]
-    columns: list[Sequence[str]]
-    place: Callable[[int], int]
+    columns: Sequence[Any]
+    place: Callable[[int], int] = int
 
+    @abstractmethod
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         """A column as float64, NaN where a number is missing, and in which rows it has other words."""
+
+    @abstractmethod
+    def words(self, column: int) -> list[str]:
+        """A column as words, "" where a value is missing; equal words are one object."""
+
+
+class WordTable(RowTable):
+    """Columns of the words in a text file."""
+
+    def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         cells = np.array(self.columns[column], dtype=object)
         try:
             return cells.astype(np.float64), np.zeros(len(cells), dtype=bool)
@@ -84,7 +85,6 @@ class WordTable:
             return column_numbers(cells)
 
     def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing; equal words are one object."""
         plain: dict[str, str] = {}
         return [plain.setdefault(word, word) for word in map(from_csv_cell, self.columns[column])]
 

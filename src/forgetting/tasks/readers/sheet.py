@@ -282,36 +282,20 @@ def is_frame(value: Any) -> bool:
     return not isinstance(value, type) and all(hasattr(value, part) for part in parts)
 
 
-@dataclass(frozen=True, eq=False)
-class _FrameTable:
-    """The columns of a DataFrame, as a `RowTable`; none of its library is imported."""
-
-    origin: Origin
-    frame: Any
-
-    @property
-    def names(self) -> list[str]:
-        return [str(name) for name in self.frame.columns]
-
-    def _values(self, column: int) -> NDArray[Any]:
-        return np.asarray(self.frame[list(self.frame.columns)[column]].to_numpy())
+class FrameTable(RowTable):
+    """The columns of a DataFrame; none of its library is imported. Rows are counted, whatever the index calls them."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
-        return column_numbers(self._values(column))
+        return column_numbers(np.asarray(self.columns[column].to_numpy()))
 
     def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing."""
-        return column_words(self._values(column))
-
-    def place(self, row: int) -> int:
-        """The row itself, whatever the index of the frame calls it."""
-        return row
+        return column_words(np.asarray(self.columns[column].to_numpy()))
 
 
 def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
     """The rows of a DataFrame; its index is no column."""
-    table = _FrameTable(Origin(type(frame).__name__), frame)
+    given = list(frame.columns)
+    table = FrameTable(Origin(type(frame).__name__), list(map(str, given)), [frame[name] for name in given])
     if not len(frame):
         raise table.origin.refusal(": columns without rows")
     index = getattr(getattr(frame, "index", None), "names", ())
