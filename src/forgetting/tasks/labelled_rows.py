@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, numbers, one_column
+from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, one_column
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.files.matrices import as_matrix, checked_block, read_matrix
+from forgetting.files.matrices import as_matrix, read_matrix
 from forgetting.files.row_sources import (
     FolderRows,
+    MemoryRows,
     RowSource,
     as_damage,
     as_source,
@@ -43,121 +44,78 @@ class LabelledRows:
     """Rows with labels, read part by part.
 
     Attributes:
-        X: the rows: a source, or a matrix in memory.
-        y: their labels.
+        X, y: the rows, and their labels as a matrix.
+        outputs: the number of labels of a row; None if labels are single numbers.
         home: the file or folder of the rows; None if it is not known.
         groups: of a column of the data that names the group of each row: the groups, by first appearance, and for each
             row the number of its own.
         shape: the numbers of rows and of columns.
-        outputs: the number of labels of a row; None if labels are single numbers.
         row_bytes: the memory that a row takes while it is read.
         files: the names and numbers of rows of the files, if the rows are in a folder.
     """
 
-    def __init__(self, X: Any, y: Labels, home: Path | None, groups: Groups | None = None) -> None:
-        self.X, self.y, self.home, self.groups = X, y, home, groups
-        count, width = (int(size) for size in X.shape)
-        if len(y) != count:
-            raise InvalidInputError(f"X has {count} rows, but y has {len(y)}")
-        self.shape, self.outputs = (count, width), y.outputs
-        own = X.row_bytes if isinstance(X, RowSource) else 16.0 * width
-        self.row_bytes = max(own, 8.0 * width) + 8.0 * (width + 3 * (y.outputs or 1))
+    def __init__(
+        self, X: RowSource, y: RowSource, outputs: int | None, home: Path | None, groups: Groups | None = None
+    ) -> None:
+        self.X, self.y, self.outputs, self.home, self.groups = X, y, outputs, home, groups
+        self.shape = count, width = X.shape
+        if y.shape[0] != count:
+            raise InvalidInputError(f"X has {count} rows, but y has {y.shape[0]}")
+        self.row_bytes = max(X.row_bytes, 8.0 * width) + 8.0 * (width + 3 * (outputs or 1))
         self.files: tuple[tuple[str, int], ...] = ()
         if isinstance(X, FolderRows):
             self.files = tuple(zip(X.names, np.diff(X.first).tolist(), strict=True))
 
     def spans(self, size: int) -> list[tuple[int, int]]:
         """The first row of each part and the row after its last, for parts of about `size` rows."""
-        if isinstance(self.X, RowSource):
-            starts = self.X.starts(max(size - size % self.X.unit, min(size, self.X.unit))).tolist()
-        else:
-            starts = [*range(0, self.shape[0], size), self.shape[0]]
-        return list(itertools.pairwise(starts))
+        return list(itertools.pairwise(self.X.starts(max(size - size % self.X.unit, min(size, self.X.unit))).tolist()))
 
     def blocks(self, start: int, stop: int) -> Iterator[LabelledBlock]:
         """The rows of a part."""
-        pieces = self.X.pieces(start, stop) if isinstance(self.X, RowSource) else [self.X[start:stop]]
-        for rows, labels in zip(pieces, self.y.pieces(start, stop), strict=True):
-            yield LabelledBlock(start, rows.toarray() if is_sparse(rows) else rows, labels)
+        for rows, labels in zip(self.X.pieces(start, stop), self.y.pieces(start, stop), strict=True):
+            yield LabelledBlock(start, _dense(rows), _dense(labels))
             start += rows.shape[0]
 
     def portion(self, start: int, stop: int) -> LabelledRows:
         """An object that gives these rows and is small when it is sent to another process."""
         part = copy(self)
-        part.groups = None
-        if not isinstance(self.y.values, RowSource):
-            part.y = Labels(self.y.values[start:stop], self.outputs, start)
+        part.X, part.y, part.groups = self.X.portion(start, stop), self.y.portion(start, stop), None
         return part
 
     def mark(self) -> str:
         """A text that identifies rows and labels, at little cost: sizes and times of files, and some rows."""
-        X = f"{self.X.stamp()} {self.X.mark()}" if isinstance(self.X, RowSource) else _digest(self.X)
-        return f"{self.shape} {X} {self.y.mark()}"
+        return f"{self.shape} {self.X.identity()} {self.y.identity()}"
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Labels of rows, from row `first` on: a vector or a matrix in memory, or a source of a matrix."""
-
-    values: Any
-    outputs: int | None
-    first: int = 0
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def pieces(self, start: int, stop: int) -> Iterator[Array]:
-        """The labels of some rows, as matrices, in the pieces in which rows come."""
-        if isinstance(self.values, RowSource):
-            for rows in self.values.pieces(start, stop):
-                yield np.asarray(rows.toarray() if is_sparse(rows) else rows)
-            return
-        own = self.values[start - self.first : stop - self.first]
-        part = numbers(own, "y").reshape(stop - start, -1)
-        yield np.asarray(checked_block(part, start, stop - start, self.outputs or 1, "y"))
-
-    def mark(self) -> str:
-        if isinstance(self.values, RowSource):
-            return f"{self.values.stamp()} {self.values.mark()}"
-        return _digest(self.values)
+def _dense(rows: Any) -> Array:
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
-def _source(X: Any, what: str) -> Any:
-    """A source, or a matrix in memory."""
+def _source(X: Any, what: str) -> RowSource:
     if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not os.path.isdir(X):
-        return as_matrix(read_matrix(X, what), str(X))
+        return MemoryRows(as_matrix(read_matrix(X, what), str(X)), what)
     with as_damage(X, what):
         if not hasattr(X, "shape") and callable(getattr(X, "keys", None)):  # a file or a group of h5py or zarr
             names = ", ".join(itertools.islice(map(repr, X.keys()), 5))
             raise InvalidInputError(
                 f"{what}: expected a matrix, got {type(X).__name__} with the arrays {names}; give an array"
             )
-    source = as_source(X, what)
-    return as_matrix(X, what) if source is None else source
+    return as_source(X, what) or MemoryRows(as_matrix(X, what), what)
 
 
-def _labels(y: Any) -> Labels:
+def _labels(y: Any) -> tuple[RowSource, int | None]:
+    """The labels as a matrix, and the number of labels of a row; None if they are single numbers."""
     if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not os.path.isdir(y):
         y = read_matrix(y, "y")
     if isinstance(y, np.memmap) and y.ndim == 1:
         y = y.reshape(-1, 1)
     source = as_source(y, "y", vectors=True)
     if source is not None:
-        return Labels(source, None if source.shape[1] == 1 else source.shape[1])
+        return source, None if source.shape[1] == 1 else source.shape[1]
     values = one_column(any_array(y, "y"))
     if values.ndim not in (1, 2) or 0 in values.shape:
         raise InvalidInputError(f"y: expected a label, or a row of labels, for each row, got shape {values.shape}")
-    return Labels(values, None if values.ndim == 1 else int(values.shape[1]))
-
-
-def _digest(matrix: Any) -> str:
-    """The SHA-256 of an array in memory, or of the parts of a sparse matrix."""
-    total = sha256(f"{matrix.shape} {matrix.dtype}".encode())
-    parts = (matrix.data, matrix.indices, matrix.indptr) if is_sparse(matrix) else (matrix,)
-    for part in parts:
-        array = np.ascontiguousarray(part)
-        total.update(np.array(array.tolist(), dtype=str).data if array.dtype.kind == "O" else array.data)
-    return total.hexdigest()
+    return MemoryRows(values, "y"), None if values.ndim == 1 else int(values.shape[1])
 
 
 def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
@@ -177,7 +135,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None) -> LabelledRows:
             raise ProblemFileError(f"{path}: no such file or folder")
     if named is not None:
         raise InvalidInputError(f"groups: {named!r:.60} names a column, but X has none; give an entry for each row")
-    return LabelledRows(_source(X, "X"), _labels(y), home_of(X))
+    return LabelledRows(_source(X, "X"), *_labels(y), home_of(X))
 
 
 def _parquet_rows(path: Path, y: Any, group: str | None) -> LabelledRows:
@@ -210,8 +168,9 @@ def _parquet_rows(path: Path, y: Any, group: str | None) -> LabelledRows:
         source.what = what
         return source
 
-    own = Labels(joined(labels, "y"), len(labels) if len(labels) > 1 else None)
-    return LabelledRows(joined(features, "X"), own, path, None if group is None else groups_in(files, group))
+    outputs = len(labels) if len(labels) > 1 else None
+    named = None if group is None else groups_in(files, group)
+    return LabelledRows(joined(features, "X"), joined(labels, "y"), outputs, path, named)
 
 
 # ---------------------------------------------------------------------------------------------------- tasks of rows
