@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import pickle
 from collections.abc import Mapping
@@ -297,3 +298,67 @@ def test_saved_runs_with_a_seed_below_zero_are_refused(tmp_path):
     replace(runs, seed=-1).save(tmp_path / "runs.npz")
     with pytest.raises(ProblemFileError, match="do not fit together"):
         fg.Ensemble.load(tmp_path / "runs.npz")
+
+
+def changed(result: Result, path: Any, change: Any) -> Any:
+    """The file of a result in which the JSON of the record was changed."""
+    result.save(path)
+    arrays = dict(np.load(path))
+    record = json.loads(str(arrays["record"]))
+    change(record["dict"])
+    np.savez(path, **{**arrays, "record": np.array(json.dumps(record))})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("confidence", "high", r"Expectation, confidence: 'high' where a number was expected"),
+        ("runs", 2**70, r"Expectation, runs: 1180591620717411303424, which has more than 63 bits"),
+        ("notes", {"tuple": ["a", 3]}, r"Expectation, notes\[1\]: 3 where a text was expected"),
+        (
+            "ranges",
+            {"dict": {"loss": {"tuple": [1.0]}}},
+            r"Expectation, ranges, 'loss': 1 entries where 2 were expected",
+        ),
+        ("values", {"dict": {"loss": True}}, r"Expectation, values, 'loss': True where a number was expected"),
+        ("problem", {"dict": {}}, r"Expectation, problem: an object where an object of the class Problem was expected"),
+        ("more", 1, r"Expectation: unknown 'more'"),
+    ],
+)
+def test_a_wrong_value_of_a_saved_result_is_named_with_its_file_and_place(place, value, words, tmp_path):
+    path = changed(
+        fg.expect(fg.families.two_lines(0.5), RANDOM, 3),
+        tmp_path / "e.npz",
+        lambda record: record.update({place: value}),
+    )
+    with pytest.raises(ProblemFileError, match=rf"e\.npz: damaged expectation \({words}\)"):
+        fg.Expectation.load(path)
+
+
+def test_no_object_with_a_codec_is_made_of_its_fields_without_the_checks_of_the_codec(tmp_path):
+    def plain(record: dict[str, Any]) -> None:
+        record["geometry"]["of"]["dict"]["row_equations"] = record["geometry"]["of"]["dict"]["row_equations"]["of"]
+
+    path = changed(fg.run(gaussian(), RANDOM, 3), tmp_path / "t.npz", plain)
+    with pytest.raises(
+        ProblemFileError, match="row_equations: an object where an object of the class RowEquations was"
+    ):
+        fg.Trajectory.load(path)
+
+
+def test_audits_and_certificates_are_saved_by_field_and_checked_as_their_text_is(tmp_path):
+    audit = fg.audit(fg.families.two_lines(0.5))
+    certificate = fg.certify(fg.families.two_lines(0.5), RANDOM, 3)
+    for made, name in ((audit, "Audit, dim"), (certificate, "Certificate, k")):
+        assert type(made).load(changed(made, tmp_path / "a.npz", lambda record: None)) == made
+        wrong = changed(made, tmp_path / "a.npz", lambda record, name=name: record.update({name.split()[1]: "x"}))
+        with pytest.raises(ProblemFileError, match=rf"a\.npz: damaged .* \({name}: 'x' where a whole number"):
+            type(made).load(wrong)
+        (tmp_path / "a.npz").unlink()
+    wrong = changed(audit, tmp_path / "a.npz", lambda record: record.update(luck={"float": "nan"}))
+    with pytest.raises(ProblemFileError, match="Audit, luck: nan where a number was expected"):
+        fg.auditing.Audit.load(wrong)
+    wrong = changed(audit, tmp_path / "a.npz", lambda record: record.update(given={"tuple": [0, 5]}))
+    with pytest.raises(ProblemFileError, match="there is no task 5 of 2"):
+        fg.auditing.Audit.load(wrong)

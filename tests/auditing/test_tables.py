@@ -1,9 +1,7 @@
 """Tables: Parquet and text files give the same tasks, cells are rounded as Python rounds, wrong cells are named."""
 
-import builtins
 import random
 import struct
-import sys
 from contextlib import suppress
 
 import numpy as np
@@ -14,9 +12,8 @@ import pytest
 from forgetting.auditing import read_tasks
 from forgetting.cli import run_app
 from forgetting.core import memory
-from forgetting.errors import MemoryLimitError, NotSupportedError, ProblemFileError, SmallRowWarning
-from forgetting.tasks.readers.arrow import read_text
-from forgetting.tasks.readers.sheet import Columns
+from forgetting.errors import MemoryLimitError, ProblemFileError, SmallRowWarning
+from forgetting.files.table_files import TextFile
 
 COLUMNS = {"task": ["first", "second", "first", "second"], "a": [1, 0, 1, 2], "b": [0.5, 1, 1, 1], "y": [1, 2, 3, 4]}
 
@@ -64,8 +61,9 @@ def test_cells_are_rounded_as_python_rounds_them(tmp_path):
     words = [word for word in words if np.isfinite(float(word))]
     for name, chosen in (("plain", [word for word in words if word != "1_0"]), ("odd", words)):
         (tmp_path / f"{name}.csv").write_text("task,a,y\n" + "".join(f"t,{word},{word}\n" for word in chosen))
-        sheet = read_text(tmp_path / f"{name}.csv", Columns(), False)
-        assert sheet.X[:, 0].tolist() == sheet.y.tolist() == [float(word) for word in chosen]
+        table = TextFile.read(tmp_path / f"{name}.csv").table()
+        for column in (1, 2):
+            assert table.numbers(column)[0].tolist() == [float(word) for word in chosen]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
@@ -179,20 +177,3 @@ def test_a_long_word_in_many_rows_is_unpacked_once(tmp_path):
     before = pa.total_allocated_bytes()
     assert read_tasks(tmp_path / "a.parquet").tasks.names == (word,)
     assert pa.total_allocated_bytes() - before < 50 * len(word)
-
-
-def test_without_pyarrow_tables_are_refused_with_what_to_install_and_npz_files_are_read(tmp_path, monkeypatch):
-    def no_pyarrow(name, *rest, **more):
-        if name.split(".")[0] == "pyarrow":
-            raise ImportError(name)
-        return original(name, *rest, **more)
-
-    original = builtins.__import__
-    monkeypatch.delitem(sys.modules, "forgetting.tasks.readers.arrow", raising=False)
-    monkeypatch.setattr(builtins, "__import__", no_pyarrow)
-    monkeypatch.delattr("forgetting.tasks.readers.arrow", raising=False)
-    for name in ("a.csv", "a.tsv", "a.parquet"):
-        with pytest.raises(NotSupportedError, match=r"pip install 'forgetting\[data\]'"):
-            read_tasks(tmp_path / name)
-    np.savez(tmp_path / "a.npz", X=np.ones((2, 1)), y=np.ones(2), task=np.array(["s", "t"]))
-    assert read_tasks(tmp_path / "a.npz").tasks.num_tasks == 2

@@ -241,7 +241,7 @@ def test_damaged_sparse_matrices_are_refused(tmp_path, arrays, words):
         ("a.csv", "1,2\n3\n", "line 2: 1 numbers, but 2 in line 1"),
         ("a.csv", "1,2\n3,cat\n", "line 2: 'cat' is not a number"),
         ("a.csv", "1;2\n3;\n", "line 2: '' is not a number"),
-        ("a.txt", b"\xff\xfe", "not a text file"),
+        ("a.txt", b"\xff\xfe", "not in UTF-8"),
         ("a.npy", b"\x93NUMPY", "a.npy"),
         ("a.npy", b"not an array", "does not begin like an array"),
         ("a.npz", b"not an archive", "not a readable .npz file"),

@@ -261,16 +261,22 @@ def _work(examine: Examine, warm: Callable[[], None], options: argparse.Namespac
 READERS = (  # the modules that read what others wrote
     "files/arrays.py",
     "files/json_and_toml.py",
+    "files/records.py",
+    "files/matrices.py",
+    "files/row_sources.py",
+    "files/tables.py",
+    "files/table_files.py",
+    "files/arrow_tables.py",
     "tasks/files.py",
-    "claims/instance.py",
-    "claims/certificate.py",
+    "tasks/labelled_rows.py",
     "tasks/readers/loading.py",
     "tasks/readers/rows.py",
-    "tasks/readers/arrow.py",
+    "theory/instance.py",
+    "theory/certificate.py",
     "auditing/result.py",
     "cli/problems.py",
-    "report/data.py",
-    "_arrays.py",
+    "report/document.py",
+    "core/arrays.py",
 )
 
 

@@ -669,13 +669,18 @@ def report_files() -> Iterator[bytes]:
     yield report.to_json().encode()
 
 
-def certificate_files() -> Iterator[bytes]:
-    yield fg.certify(fg.families.two_lines(0.5), orderings.WithReplacement(), 3).to_json().encode()
-    yield fg.certify(fg.families.two_lines(0.5), orderings.Cyclic(), 2, w0=[1.0, 0.0]).to_json().encode()
+@cache
+def certificates() -> tuple[fg.claims.Certificate, ...]:
+    tasks = fg.families.two_lines(0.5)
+    return (
+        fg.certify(tasks, orderings.WithReplacement(), 3),
+        fg.certify(tasks, orderings.Cyclic(), 2, w0=[1.0, 0.0]),
+    )
 
 
-def audit_files() -> Iterator[bytes]:
-    yield fg.audit(fg.families.gaussian(3, 4, 2, seed=0)).to_json().encode()
+@cache
+def audit() -> Audit:
+    return fg.audit(fg.families.gaussian(3, 4, 2, seed=0))
 
 
 # ---------------------------------------------------------------------------------------------- what is done with it
@@ -925,14 +930,30 @@ KINDS = {
     ),
     "certificate": Kind(
         "json",
-        certificate_files,
+        lambda: (made.to_json().encode() for made in certificates()),
         change_json,
         parses(json.loads),
         lambda path, _: fg.claims.Certificate.from_json(text_of(path)),
         use_certificate,
     ),
+    "saved certificate": Kind(
+        "npz",
+        lambda: map(saved, certificates()),
+        change_record,
+        zip_opens,
+        lambda path, _: fg.claims.Certificate.load(path),
+        use_certificate,
+    ),
     "audit": Kind(
-        "json", audit_files, change_json, parses(json.loads), lambda path, _: Audit.from_json(text_of(path)), use_audit
+        "json",
+        lambda: iter([audit().to_json().encode()]),
+        change_json,
+        parses(json.loads),
+        lambda path, _: Audit.from_json(text_of(path)),
+        use_audit,
+    ),
+    "saved audit": Kind(
+        "npz", lambda: iter([saved(audit())]), change_record, zip_opens, lambda path, _: Audit.load(path), use_audit
     ),
 }
 if zarr is not None:
@@ -944,7 +965,9 @@ SHARES |= {"other tasks": 2, "trajectory": 4, "ensemble": 3, "expectation": 3, "
 SHARES |= {
     "hunt": 2,
     "certificate": 2,
+    "saved certificate": 1,
     "audit": 1,
+    "saved audit": 1,
     "frontier": 1,
     "frontier entry": 2,
     "proof": 3,

@@ -18,7 +18,8 @@ from forgetting.cli import run_app
 from forgetting.cli.problems import read_config
 from forgetting.cli.report import settings_from
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.tasks.readers.sheet import Columns, Origin, column_places
+from forgetting.files.tables import Origin
+from forgetting.tasks.readers.sheet import Columns, column_places
 
 
 def short(value: object) -> str:
@@ -195,7 +196,7 @@ def test_many_columns_are_read_and_a_wrong_name_is_compared_with_some(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("task,a,y\nt," + "1" * 200_000 + ",1\n", "field larger than field limit"),
+        ("task,a,y\nt," + "1" * 200_000 + ",1\n", "column 'a': inf"),
         ("task,a,y\nt,1\x00,1\n", "column 'a'"),
         ("task,a,y\nt,1e400,1\n", "column 'a': inf"),
         ("task," + "a" * 100_000 + "," + "a" * 100_000 + ",y\n1,1,1,1\n", "two columns are called"),

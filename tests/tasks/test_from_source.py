@@ -64,6 +64,13 @@ class Rows:
         return self.array[rows]
 
 
+class FewerRows(Rows):
+    """An object that gives two rows of any three."""
+
+    def __getitem__(self, rows):
+        return self.array[rows][:2]
+
+
 def as_npy(X, y, folder):
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
@@ -358,6 +365,11 @@ def test_memory_that_is_too_small_is_refused_with_what_is_needed():
         ),
         ((np.array([[1.0], [np.nan]]), np.ones(2)), {"sizes": [2]}, "row 1, column 0 is nan"),
         ((Rows(np.array([[1.0], [np.nan]])), np.ones(2)), {"sizes": [2]}, "X: entry at row 1, column 0 is nan"),
+        (
+            (FewerRows(np.eye(3)), np.ones(3)),
+            {"sizes": [3]},
+            r"X: rows 0 to 2 came in shape \(2, 3\), expected \(3, 3\)",
+        ),
         ((np.eye(2), np.array([1.0, np.inf])), {"sizes": [2]}, "y: entry at row 1, column 0 is inf"),
     ],
 )

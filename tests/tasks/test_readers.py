@@ -233,7 +233,8 @@ def test_no_library_is_imported_to_read_what_is_none_of_its(tmp_path):
 def test_frames_need_no_pyarrow_and_streams_say_that_they_do(monkeypatch):
     frames = [SOURCES[name]() for name in ("DataFrame", "another DataFrame", "DataFrame, words")]
     streams = [SOURCES[name]() for name in ("pyarrow table", "interchange")]
-    monkeypatch.setitem(sys.modules, "forgetting.tasks.readers.arrow", None)  # its import fails
+    monkeypatch.setitem(sys.modules, "forgetting.files.arrow_tables", None)
+    monkeypatch.delattr("forgetting.files.arrow_tables", raising=False)  # its import fails
     for frame in frames:
         assert same(fg.load(frame))
     for stream in streams:
@@ -465,7 +466,7 @@ def test_a_text_file_of_many_columns_and_few_rows_makes_no_column_of_arrow(tmp_p
     names = ",".join(f"x{j}" for j in range(3000))
     rows = [f"{name},{','.join(map(str, row))},1e0" for name, row in zip("aab", wide.tolist(), strict=True)]
     (tmp_path / "wide.csv").write_text("\n".join([f"task,{names},y", *rows]))
-    monkeypatch.setattr("forgetting.tasks.readers.arrow._text_columns", None)  # 6 KiB and 30 microseconds each
+    monkeypatch.setattr("forgetting.files.arrow_tables.text_table", None)  # 6 KiB and 30 microseconds each
     assert same(fg.load(tmp_path / "wide.csv"), fg.RegressionTasks.from_arrays(wide, np.ones(3), list("aab")))
 
 
@@ -483,7 +484,7 @@ def test_a_wide_text_file_is_read_like_any_other(text, tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_text(text)
     found = []
     for limit in (-1, 1000):
-        monkeypatch.setattr("forgetting.tasks.readers.arrow.WIDE", limit)
+        monkeypatch.setattr("forgetting.files.table_files.WIDE", limit)
         try:
             tasks = fg.load(tmp_path / "a.csv", drop_nan=True)
             found.append(repr([tasks.names, tasks.notes, [tasks.task(m) for m in range(tasks.num_tasks)]]))

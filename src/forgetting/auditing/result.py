@@ -19,7 +19,8 @@ from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves
-from forgetting.files.json_and_toml import decode_json, typed
+from forgetting.files.json_and_toml import decode_json
+from forgetting.files.records import checked_fields, typed
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
 from forgetting.report.saving import write_file
@@ -266,11 +267,15 @@ class Audit(Result):
         return along(self)
 
     def _saved(self) -> dict[str, Any]:
-        return {"json": self.to_json()}
+        return asdict(self)
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Audit:
-        return cls.from_json(str(values.get("json")))
+        if "json" in values:  # files of earlier versions
+            return cls.from_json(str(values["json"]))
+        audit = cls(**checked_fields(cls, values, unbounded=False))
+        _check(audit)
+        return audit
 
     def measure(self, name: str) -> Measure:
         """The measure of this name, such as "training loss" or "training accuracy".

@@ -23,8 +23,8 @@ from forgetting.expectation.intervals import LEVELS
 from forgetting.expectation.outcome import accuracy, undecided_means
 from forgetting.expectation.request import PATIENCE
 from forgetting.figures.items import Item, Table, column, spread_steps
+from forgetting.files.tables import parse_number
 from forgetting.orderings.base import as_ordering
-from forgetting.tasks.readers.sheet import parse_number
 
 STEPS = "1,10,100,1000"
 

@@ -13,9 +13,10 @@ import typer
 
 from forgetting.core.arrays import as_count
 from forgetting.errors import ForgettingError
+from forgetting.files.tables import parse_number
 from forgetting.orderings import registry as orderings
 from forgetting.schemes import registry as schemes
-from forgetting.tasks.readers.sheet import Columns, parse_number
+from forgetting.tasks.readers.sheet import Columns
 
 VIOLATED = 3  # exit code: a statement was violated, a solve did not converge, a cell of a study failed
 

@@ -16,8 +16,8 @@ from forgetting.cli.output import Output, computing, result
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import kept
 from forgetting.files.matrices import read_matrix
+from forgetting.files.tables import parse_number
 from forgetting.orderings import registry as orderings
-from forgetting.tasks.readers.sheet import parse_number
 
 if TYPE_CHECKING:
     from forgetting.solver.solution import Solution

@@ -150,7 +150,7 @@ class Ensemble(Result):
         )
 
     def _saved(self) -> dict[str, Any]:
-        return field_values(self, frozenset({"device"})) | {"geometry": compiled_form(self.problem, self.scheme)[1]}
+        return field_values(self, "device") | {"geometry": compiled_form(self.problem, self.scheme)[1]}
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Ensemble:

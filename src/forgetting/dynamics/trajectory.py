@@ -135,7 +135,7 @@ class Trajectory(Result):
         return Curves("run", title, "", "k, tasks learned", "value", curves, xlog=self.k > LONG_RUN, ylog=positive)
 
     def _saved(self) -> dict[str, Any]:
-        return field_values(self, frozenset({"_space"})) | {"geometry": self._space.geometry}
+        return field_values(self) | {"geometry": self._space.geometry}
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Trajectory:

@@ -10,14 +10,14 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import pairwise
 from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, TypeVar
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -27,7 +27,6 @@ from forgetting.core.memory import in_bytes, require_memory
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.atomic import foreign_file, write
 
-Read = TypeVar("Read")
 RATIO = 100  # the largest compression ratio of archives that unpack to more than 256 MiB
 PART = 2**20  # bytes unpacked at once
 KINDS = "biufU"  # kinds of dtypes that are read: truth values, numbers, text
@@ -47,13 +46,10 @@ def read_arrays(path: str | PathLike[str], kinds: str = KINDS, only: str | None 
     ...     {name: value.tolist() for name, value in read_arrays(pathlib.Path(folder, "two.npz")).items()}
     {'a': [1, 2], 'b': 'text'}
     """
-
-    def read(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], size: int) -> dict[str, Any]:
-        wanted = [member for member in members if only in (None, member.filename[: -len(".npy")])]
-        _check_total(sum(member.file_size for member in wanted), size, path)
-        return {member.filename[: -len(".npy")]: _unpack(archive, member, path, kinds) for member in wanted}
-
-    return _in_archive(path, read)
+    with _opened(path) as (handle, archive, entries):
+        wanted = {name: info for name, info in entries.items() if only in (None, name)}
+        _check_total(sum(info.file_size for info in wanted.values()), os.fstat(handle.fileno()).st_size, path)
+        return {name: _unpack(archive, info, path, kinds) for name, info in wanted.items()}
 
 
 def contents(path: str | PathLike[str]) -> dict[str, tuple[int, int]]:
@@ -65,16 +61,13 @@ def contents(path: str | PathLike[str]) -> dict[str, tuple[int, int]]:
     ...     contents(pathlib.Path(folder, "two.npz"))["a"][0]
     928
     """
-    return _in_archive(
-        path,
-        lambda _, members, size: {
-            member.filename[: -len(".npy")]: (member.file_size, member.CRC) for member in members
-        },
-    )
+    with _opened(path) as (_, _, entries):
+        return {name: (info.file_size, info.CRC) for name, info in entries.items()}
 
 
-def _in_archive(path: str | PathLike[str], read: Callable[[zipfile.ZipFile, list[zipfile.ZipInfo], int], Read]) -> Read:
-    """Call `read` with a checked archive, its members and the size of the file."""
+@contextmanager
+def _opened(path: str | PathLike[str]) -> Iterator[tuple[BinaryIO, zipfile.ZipFile, dict[str, zipfile.ZipInfo]]]:
+    """The file, its archive, and the entries by the names of their arrays, all checked, and open in the block."""
     with open_regular(path) as handle:
         if not zipfile.is_zipfile(handle):
             raise ProblemFileError(
@@ -82,10 +75,9 @@ def _in_archive(path: str | PathLike[str], read: Callable[[zipfile.ZipFile, list
             )
         try:
             with zipfile.ZipFile(handle) as archive:
-                members = archive.infolist()
-                _check_names(members, path)
+                _check_names(archive.infolist(), path)
                 _check_places(handle, archive, path)
-                return read(archive, members, os.fstat(handle.fileno()).st_size)
+                yield handle, archive, {info.filename[: -len(".npy")]: info for info in archive.infolist()}
         except ProblemFileError:
             raise
         except Exception as error:  # zipfile and zlib raise a dozen kinds of exceptions for damaged files
@@ -155,6 +147,22 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
         os.close(number)
         raise ProblemFileError(f"{path}: not a regular file, but a folder, a pipe or a device")
     return os.fdopen(number, "rb")
+
+
+def read_bytes(path: str | PathLike[str], what: str, instead: str) -> bytes:
+    """The content of a file of text, if what it says can be held in memory; an error names `what` and the remedy."""
+    with open_regular(path) as handle:
+        require_memory(8.0 * os.fstat(handle.fileno()).st_size, what, instead)
+        return handle.read()
+
+
+def as_text(path: str | PathLike[str], content: bytes) -> str:
+    """The content of a file as text; an error names the first byte that is not UTF-8."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        what = f"{content[error.start : error.start + 1]!r} at byte {error.start}"
+        raise ProblemFileError(f"{path}: not in UTF-8 ({what}); save it as UTF-8") from None
 
 
 # -------------------------------------------------------------------------------------- archives, before unpacking
@@ -287,7 +295,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
-    """Turn errors in the block, which makes `what` from the arrays of a file, into a `ProblemFileError`.
+    """Turn errors in the block, which makes `what` from the arrays of a file, into one that names the file.
 
     >>> with damaged("tasks.npz", "collection"):
     ...     entry({}, "rows", "iu", 1)
@@ -296,9 +304,9 @@ def damaged(path: str | PathLike[str], what: str) -> Iterator[None]:
     """
     try:
         yield
-    except ProblemFileError:
-        raise
     except (ForgettingError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError) as error:
+        if isinstance(error, ProblemFileError) and str(error).startswith(str(path)):
+            raise
         raise ProblemFileError(f"{path}: damaged {what} ({_reason(error)})") from error
 
 
@@ -395,18 +403,17 @@ def map_array(path: str | PathLike[str], name: str) -> Any:
 
     Cost: one pass over the numbers.
     """
-    size, checksum = contents(path).get(name, (-1, 0))
-    if size < 0:
-        raise ProblemFileError(f"{path}: damaged (no array {name!r})")
-    with open_regular(path) as handle, zipfile.ZipFile(handle) as archive:
-        info = archive.getinfo(f"{name}.npy")
+    with _opened(path) as (handle, _, entries):
+        if name not in entries:
+            raise ProblemFileError(f"{path}: damaged (no array {name!r})")
+        info = entries[name]
         if info.compress_type != zipfile.ZIP_STORED:
             raise ProblemFileError(f"{path}: array {name!r} is compressed, and cannot be mapped")
         handle.seek(info.header_offset)
         *_, title, extra = LOCAL.unpack(handle.read(LOCAL.size))
         start = info.header_offset + LOCAL.size + title + extra
         handle.seek(start)
-        computed, left = 0, size
+        computed, left = 0, info.file_size
         first = b""
         while left:
             part = handle.read(min(READ, left))
@@ -414,11 +421,12 @@ def map_array(path: str | PathLike[str], name: str) -> Any:
                 raise ProblemFileError(f"{path}: damaged (array {name!r} ends early)")
             first = first or part
             computed, left = zlib.crc32(part, computed), left - len(part)
-    if computed != checksum:
+    if computed != info.CRC:
         raise ProblemFileError(f"{path}: damaged (the checksum of array {name!r} is not that of its numbers)")
     shape, fortran, dtype, length = array_header(BytesIO(first), f"{path}, array {name!r}", "biuf")
-    if int(np.prod(shape)) * dtype.itemsize != size - length:
-        raise ProblemFileError(f"{path}: damaged (array {name!r} of shape {shape} has {size - length} bytes)")
+    left = info.file_size - length
+    if int(np.prod(shape)) * dtype.itemsize != left:
+        raise ProblemFileError(f"{path}: damaged (array {name!r} of shape {shape} has {left} bytes)")
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.memmap(path, dtype, "r", start + length, shape, "F" if fortran else "C")

@@ -19,7 +19,8 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.files.arrays import damaged, entry, open_regular, read_array, read_arrays
+from forgetting.files.arrays import as_text, damaged, entry, read_array, read_arrays, read_bytes
+from forgetting.files.tables import parse_number
 
 
 def as_matrix(matrix: Any, what: str = "A") -> Any:
@@ -103,6 +104,7 @@ def _check_shape(shape: tuple[int, ...], what: str) -> None:
 # -------------------------------------------------------------------------------------------------- matrices from files
 
 
+COMPACT = "save the matrix with np.save or scipy.sparse.save_npz"
 SPARSE = ("csr", "csc", "coo")  # formats of scipy.sparse.save_npz that are read
 #: the dtypes of the fields of a Matrix Market file, and its symmetries; symmetric real numbers are hermitian too
 MARKET = {"real": "f8", "double": "f8", "integer": "i8", "unsigned-integer": "u8", "pattern": "f8"}
@@ -174,7 +176,7 @@ def _market(path: Path, what: str) -> Any:
     """
     from scipy.sparse import coo_array
 
-    content = BytesIO(_content(path))
+    content = BytesIO(read_bytes(path, f"{path}", COMPACT))
     with damaged(path, "Matrix Market file"):
         banner = content.readline().decode("latin1").lower().split()
         if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
@@ -226,16 +228,12 @@ def _lines(content: BytesIO, dtype: np.dtype[Any], count: int) -> Any:
 
 def _text(path: Path, what: str) -> Any:
     """Numbers in lines, with commas, semicolons, tabs or blanks between them; a first line of names is left out."""
-    content = _content(path)
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise ProblemFileError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
+    lines = as_text(path, read_bytes(path, f"{path}", COMPACT)).splitlines()
     rows: list[list[str]] = []
     places: list[int] = []
     for number, line in enumerate(lines, start=1):
         cells = _cells(line)
-        if cells and not (not rows and number == 1 and not any(map(_is_number, cells))):
+        if cells and not (not rows and number == 1 and all(parse_number(cell) is None for cell in cells)):
             rows.append(cells)
             places.append(number)
     if not rows:
@@ -250,32 +248,19 @@ def _text(path: Path, what: str) -> Any:
         array = np.array(rows, dtype=np.float64)
     except ValueError:
         place, cell = next(
-            (place, cell) for cells, place in zip(rows, places, strict=True) for cell in cells if not _is_number(cell)
+            (place, cell)
+            for cells, place in zip(rows, places, strict=True)
+            for cell in cells
+            if parse_number(cell) is None
         )
         raise ProblemFileError(f"{path}, line {place}: {cell!r:.40} is not a number") from None
     return array.ravel() if 1 in array.shape and what != "A" else array
-
-
-def _content(path: Path) -> bytes:
-    with open_regular(path) as handle:
-        size = handle.seek(0, 2)
-        require_memory(8.0 * size, f"{path}", "save the matrix with np.save or scipy.sparse.save_npz")
-        handle.seek(0)
-        return handle.read()
 
 
 def _cells(line: str) -> list[str]:
     mark = next((mark for mark in (",", ";") if mark in line), None)
     cells = [cell.strip() for cell in line.split(mark)]
     return cells if any(cells) else []
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 READERS: dict[str, Callable[[Path, str], Any]] = {

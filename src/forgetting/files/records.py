@@ -1,8 +1,9 @@
-"""Results as .npz files: the fields of a dataclass as JSON, and their arrays beside the JSON.
+"""Dataclasses in files: as .npz files, whose JSON says where which array belongs, and the check of what is read.
 
 Plain values (None, truth values, numbers, text, tuples, lists, dictionaries with names as keys) and arrays need nothing
 else. Other objects need a `Codec`, which the package that defines their class adds with `add_codec`. A field comes back
-with the value it had, to the last bit. What is read is checked against the types that the dataclass declares.
+with the value it had, to the last bit. What is read, here or from JSON text, is checked by `typed` against the types
+that dataclasses declare.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import json
 import math
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from os import PathLike
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,10 +23,11 @@ import numpy as np
 from forgetting.core.arrays import as_path
 from forgetting.errors import ForgettingError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, entry, read_arrays, write_arrays
-from forgetting.files.json_and_toml import DEEPEST, WORDS, decode_json
+from forgetting.files.json_and_toml import decode_json, in_words
 
 Record = TypeVar("Record")
-SEED_BITS = 128  # of seeds, which are the largest whole numbers in files
+DEEPEST = 20  # the deepest nesting of values
+WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,16 @@ _codecs: dict[str, Codec] = {}
 def add_codec(codec: Codec) -> None:
     """Make a codec known; a codec of the same name is replaced."""
     _codecs[codec.name] = codec
+
+
+def dataclass_codec(cls: Any, name: str) -> Codec:
+    """The codec of a dataclass all of whose fields can be saved."""
+    return Codec(name, cls, field_values, lambda values: cls(**checked_fields(cls, values)))
+
+
+def _codec_of(kind: type) -> Codec | None:
+    """The codec of objects of a class, if there is one."""
+    return next((codec for codec in _codecs.values() if issubclass(kind, codec.kind)), None)
 
 
 def write_record(path: str | PathLike[str], kind: str, values: Mapping[str, Any]) -> None:
@@ -93,7 +107,7 @@ def _encode(value: Any, arrays: dict[str, Any], left: int) -> Any:
         return {type(value).__name__: [_encode(part, arrays, left - 1) for part in value]}
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return {"dict": {name: _encode(part, arrays, left - 1) for name, part in value.items()}}
-    codec = next((codec for codec in _codecs.values() if isinstance(value, codec.kind)), None)
+    codec = _codec_of(type(value))
     if codec is not None:
         return {"object": codec.name, "of": _encode(codec.encode(value), arrays, left - 1)}
     raise NotSupportedError(f"{type(value).__name__} {value!r:.60} cannot be saved")
@@ -126,54 +140,143 @@ def _decode(node: Any, arrays: Mapping[str, Any], left: int) -> Any:
     raise ForgettingError(f"an object of an unknown kind ({kind!r:.40})")
 
 
-def _conforms(value: Any, hint: Any, left: int, bits: int = 63) -> bool:
-    """Whether a value is of a declared type, as far as the type says, and a whole number has no more than `bits`."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any or left == 0:
-        return True
+# -------------------------------------------------------------------------------------------------- the declared types
+
+
+def field_values(record: Any, skip: str = "") -> dict[str, Any]:
+    """The fields of a dataclass by name, but for `skip` and those whose names begin with an underscore."""
+    return {name: getattr(record, name) for name in _saved_fields(record.__class__) if name != skip}
+
+
+@cache
+def _saved_fields(cls: Any) -> dict[str, tuple[Any, bool]]:
+    """For each field of a dataclass that is saved, its declared type and whether files must have it."""
+    coded = {codec.kind.__name__: codec.kind for codec in _codecs.values()}  # its module may import them for types only
+    hints = get_type_hints(cls, localns=coded)
+    return {
+        field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(cls)
+        if not field.name.startswith("_")
+    }
+
+
+def checked_fields(cls: Any, values: Any, where: str = "", *, unbounded: bool = True) -> dict[str, Any]:
+    """The values of the fields of a dataclass, converted to the declared types; `where` names the object in errors.
+
+    Fields with a default may be missing; fields that the dataclass does not have are refused.
+    """
+    where = where or cls.__name__
+    given, known = _of(values, Mapping, "an object", where), _saved_fields(cls)
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise ProblemFileError(f"{where}: unknown {in_words(unknown)}")
+    missing = next((name for name, (_, needed) in known.items() if needed and name not in given), None)
+    if missing is not None:
+        raise ProblemFileError(f"{where}: no {missing!r}")
+    return {
+        name: typed(known[name][0], value, f"{where}, {name}", unbounded=unbounded) for name, value in given.items()
+    }
+
+
+def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
+    """Convert data from a file to the type `kind` (a dataclass, tuple, number, ...); `where` names the data in errors.
+
+    An object of a class that has a codec must be there already: it is never made of the values of its fields. With
+    `unbounded`, a float may be NaN or infinite, and may also be given as the word nan, inf or -inf.
+
+    >>> typed(tuple[float, ...], [1, 0.5], "x"), typed(int | None, None, "k")
+    ((1.0, 0.5), None)
+    >>> typed(tuple[float, float], [1, "2"], "point")
+    Traceback (most recent call last):
+    forgetting.errors.ProblemFileError: point[1]: '2' where a number was expected
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return _plain(data, where, DEEPEST)
     if origin in (Union, types.UnionType):
-        return any(_conforms(value, member, left - 1, bits) for member in inner)
+        return _either(inner, data, where, unbounded)
     if origin is Literal:
-        return value in inner
-    if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        kinds = [inner[0]] * len(value) if inner[1:] == (Ellipsis,) else list(inner)
-        pairs = zip(value, kinds, strict=False)
-        return len(kinds) == len(value) and all(_conforms(part, member, left - 1, bits) for part, member in pairs)
+        if not isinstance(data, str) or data not in inner:
+            raise ProblemFileError(f"{where}: {in_words(data)} where one of {', '.join(inner)} was expected")
+        return data
     if origin is np.ndarray:
         dtype = get_args(inner[1])[0]
-        return isinstance(value, np.ndarray) and (dtype is Any or value.dtype == np.dtype(dtype))
+        array = _of(data, np.ndarray, "an array", where)
+        if dtype is not Any and array.dtype != np.dtype(dtype):
+            raise ProblemFileError(f"{where}: an array of {array.dtype} where {np.dtype(dtype)} was expected")
+        return array
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, dict) and all(_conforms(part, inner[1], left - 1, bits) for part in value.values())
-    if hint is float and isinstance(value, float):
-        return True
-    if hint in (float, int):
-        return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= bits
-    if hint is None:
-        return value is None
-    return isinstance(value, hint) if isinstance(hint, type) else True
+        given = _of(data, Mapping, "an object", where)
+        return {
+            name: typed(inner[1], value, f"{where}, {name!r:.40}", unbounded=unbounded) for name, value in given.items()
+        }
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        entries = _of(data, list | tuple, "a list", where)
+        kinds = inner if origin is tuple and inner[1:] != (Ellipsis,) else inner[:1] * len(entries)
+        if len(kinds) != len(entries):
+            raise ProblemFileError(f"{where}: {len(entries)} entries where {len(kinds)} were expected")
+        return tuple(
+            typed(member, value, f"{where}[{i}]", unbounded=unbounded)
+            for i, (member, value) in enumerate(zip(kinds, entries, strict=True))
+        )
+    if kind is float:
+        return _number(data, where, unbounded)
+    if isinstance(kind, type) and is_dataclass(kind) and not isinstance(data, kind) and _codec_of(kind) is None:
+        return _made(kind, data, where, unbounded)
+    names = {int: "a whole number", bool: "true or false", str: "a text"}
+    return _of(data, kind, names.get(kind, f"an object of the class {kind.__name__}"), where)
 
 
-def field_values(record: Any, skip: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The fields of a dataclass by name, but for those in `skip`."""
-    return {field.name: getattr(record, field.name) for field in fields(record) if field.name not in skip}
+def _made(kind: type[Any], data: Any, where: str, unbounded: bool) -> Any:
+    """The dataclass of the values of its fields."""
+    values = checked_fields(kind, data, where, unbounded=unbounded)
+    try:
+        return kind(**values)
+    except ProblemFileError:
+        raise
+    except ForgettingError as error:
+        raise ProblemFileError(f"{where}: {error}") from error
 
 
-def checked_fields(cls: Any, values: Any) -> dict[str, Any]:
-    """The values if they are fields of the dataclass, and of the declared types; else an error."""
-    if not isinstance(values, dict):
-        raise ForgettingError(f"the fields of {cls.__name__} are not a dictionary")
-    coded = {codec.kind.__name__: codec.kind for codec in _codecs.values()}  # its module may import them for types only
-    hints, known = get_type_hints(cls, localns=coded), {field.name for field in fields(cls)}
-    for name, value in values.items():
-        if name not in known:
-            raise ForgettingError(f"{cls.__name__} has no field {name!r:.80}")
-        if not _conforms(value, hints[name], DEEPEST, SEED_BITS if name == "seed" else 63):
-            raise ForgettingError(f"field {name!r} of {cls.__name__} has a value of the wrong type")
-    return values
+def _either(kinds: tuple[Any, ...], data: Any, where: str, unbounded: bool) -> Any:
+    """Convert data to a member of a union: None, the dataclass whose `kind` the data name, or the first that fits."""
+    if data is None and type(None) in kinds:
+        return None
+    candidates = [member for member in kinds if member is not type(None)]
+    if len(candidates) > 1 and isinstance(data, Mapping) and all(map(is_dataclass, candidates)):
+        named = {member.kind: member for member in candidates}
+        name = data.get("kind")
+        if not isinstance(name, str) or name not in named:
+            raise ProblemFileError(f"{where}: unknown kind {in_words(name)}; known kinds are {', '.join(named)}")
+        candidates = [named[name]]
+    for member in candidates[:-1]:
+        with suppress(ProblemFileError):
+            return typed(member, data, where, unbounded=unbounded)
+    return typed(candidates[-1], data, where, unbounded=unbounded)
 
 
-def dataclass_codec(cls: Any, name: str) -> Codec:
-    """The codec of a dataclass all of whose fields can be saved."""
-    return Codec(name, cls, field_values, lambda values: cls(**checked_fields(cls, values)))
+def _number(data: Any, where: str, unbounded: bool) -> float:
+    number = WORDS.get(data) if unbounded and isinstance(data, str) else data
+    if isinstance(data, int) and not isinstance(data, bool):
+        with suppress(OverflowError):
+            number = float(data)
+    if not isinstance(number, float) or not (unbounded or math.isfinite(number)):
+        raise ProblemFileError(f"{where}: {in_words(data)} where a number was expected")
+    return number
+
+
+def _of(data: Any, kind: Any, words: str, where: str) -> Any:
+    if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
+        raise ProblemFileError(f"{where}: {in_words(data)} where {words} was expected")
+    if kind is int and data.bit_length() > 63 and not where.endswith("seed"):  # only seeds may be of any size
+        raise ProblemFileError(f"{where}: {in_words(data)}, which has more than 63 bits")
+    return data
+
+
+def _plain(data: Any, where: str, left: int) -> Any:
+    """Any data that are nested at most `left` deep."""
+    if left == 0:
+        raise ProblemFileError(f"{where}: nested more than {DEEPEST} deep")
+    for value in data.values() if isinstance(data, Mapping) else data if isinstance(data, (list, tuple)) else ():
+        _plain(value, where, left - 1)
+    return data

@@ -1,4 +1,4 @@
-"""Matrices whose rows are read when they are needed: files, folders of files, objects with row slices, operators."""
+"""Matrices whose rows are read when they are needed: files, folders, objects with row slices, operators, arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from hashlib import sha256
 from itertools import pairwise
 from math import prod
@@ -62,6 +63,16 @@ class RowSource(ABC):
         """The rows from `start` to `stop`, checked: float64 in C order, or a CSR array."""
         return checked_block(self._raw(start, stop), start, stop - start, self.shape[1], self.what)
 
+    def pieces(self, start: int, stop: int) -> Iterator[Any]:
+        """The rows from `start` to `stop`, checked, one piece or several of them below one another."""
+        for raw, count in self._raw_pieces(start, stop):
+            yield checked_block(raw, start, count, self.shape[1], self.what)
+            start += count
+
+    def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
+        """The rows from `start` to `stop` as they are stored, each piece with the number of rows that it must have."""
+        yield self._raw(start, stop), stop - start
+
     def starts(self, size: int) -> IntArray:
         """The first row of every block of at most `size` rows, and the number of rows."""
         m = self.shape[0]
@@ -75,6 +86,14 @@ class RowSource(ABC):
     def stamp(self) -> str:
         """Sizes and times of the files with the rows; empty if there are none, or if they are not known."""
         return ""
+
+    def identity(self) -> str:
+        """A text that identifies the matrix and the files that hold it."""
+        return f"{self.stamp()} {self.mark()}"
+
+    def portion(self, start: int, stop: int) -> RowSource:
+        """A source of these rows, by the same numbers, that is small when it is sent to another process."""
+        return self
 
     def loaded(self, budget: float) -> Any:
         """The whole matrix in memory if that takes at most half of the budget, else None."""
@@ -223,8 +242,17 @@ class FolderRows(RowSource):
         return np.concatenate([*within, self.first[-1:]])
 
     def _raw(self, start: int, stop: int) -> Any:
-        part = int(np.searchsorted(self.first, start, side="right")) - 1
-        return self.parts[part]._raw(start - int(self.first[part]), stop - int(self.first[part]))
+        part, first = self._part(start)
+        return part._raw(start - first, stop - first)
+
+    def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
+        part, first = self._part(start)
+        return part._raw_pieces(start - first, stop - first)
+
+    def _part(self, row: int) -> tuple[RowSource, int]:
+        """The source that has a row, and the number of its first row."""
+        part = int(np.searchsorted(self.first, row, side="right")) - 1
+        return self.parts[part], int(self.first[part])
 
     def stamp(self) -> str:
         return " ".join(part.stamp() for part in self.parts)
@@ -266,6 +294,36 @@ class AdjointRows(RowSource):
             raise NotSupportedError(
                 "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
             ) from error
+
+
+class MemoryRows(RowSource):
+    """The rows of a matrix in memory, dense or CSR, or the entries of a vector as rows of one column."""
+
+    def __init__(self, matrix: Any, what: str) -> None:
+        self.matrix, self.what, self.first = matrix, what, 0
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]) if matrix.ndim > 1 else 1)
+        self.row_bytes = 16.0 * self.shape[1]
+
+    def _raw(self, start: int, stop: int) -> Any:
+        rows = self.matrix[start - self.first : stop - self.first]
+        return rows if is_sparse(rows) else rows.reshape(-1, self.shape[1])
+
+    def starts(self, size: int) -> IntArray:
+        return np.array([*range(0, self.shape[0], size), self.shape[0]])
+
+    def portion(self, start: int, stop: int) -> RowSource:
+        part = copy(self)
+        part.matrix, part.first = self.matrix[start - self.first : stop - self.first], start
+        return part
+
+    def identity(self) -> str:
+        """The SHA-256 of the array, or of the parts of a sparse matrix."""
+        total = sha256(f"{self.matrix.shape} {self.matrix.dtype}".encode())
+        sparse = is_sparse(self.matrix)
+        for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr) if sparse else (self.matrix,):
+            array = np.ascontiguousarray(part)
+            total.update(np.array(array.tolist(), dtype=str).data if array.dtype.kind == "O" else array.data)
+        return total.hexdigest()
 
 
 def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> RowSource | None:

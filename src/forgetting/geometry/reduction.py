@@ -362,4 +362,4 @@ def _geometry_from(values: Any) -> Geometry:
     return geometry
 
 
-add_codec(Codec("geometry", Geometry, lambda geometry: field_values(geometry, frozenset({"data"})), _geometry_from))
+add_codec(Codec("geometry", Geometry, lambda geometry: field_values(geometry, "data"), _geometry_from))

@@ -14,7 +14,8 @@ from forgetting.core.arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, Table, check_key
 from forgetting.figures.text_formats import to_latex
-from forgetting.files.json_and_toml import decode_json, typed
+from forgetting.files.json_and_toml import decode_json
+from forgetting.files.records import typed
 
 FORMAT = "forgetting/report/1"
 

@@ -36,9 +36,9 @@ from forgetting.errors import (
     SmallRowWarning,
 )
 from forgetting.files.arrays import Parts, damaged, entry, is_ours, map_array, read_arrays, write_stored
-from forgetting.files.labelled_rows import LabelledRows, Owners, labelled_rows, owners_of
 from forgetting.geometry import RowBlocks, offsets_of, squared_rows
 from forgetting.geometry.qr import triangle
+from forgetting.tasks.labelled_rows import LabelledRows, Owners, labelled_rows, owners_of
 
 if TYPE_CHECKING:
     from forgetting.tasks.regression import RegressionTasks
@@ -59,7 +59,7 @@ def tasks_from_source(
 ) -> RegressionTasks:
     """See `RegressionTasks.from_source`."""
     budget, count = as_number(memory, "memory", above=0), workers(jobs) or 1
-    rows = labelled_rows(X, y)
+    rows = labelled_rows(X, y, groups)
     owners = owners_of(rows, groups, sizes, options.pop("names", None))
     loss, rank_tol = options.get("loss", "sum"), options.get("rank_tol")
     as_word(loss, ("sum", "mean"), "loss")

@@ -13,6 +13,7 @@ from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError
 
 Label = int | bool | str
+PAIR = "labels are two whole numbers or names"
 
 
 def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[list[Array], tuple[Label, Label]]:
@@ -27,7 +28,7 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: task 1, y[1] is 2, which is neither -1 nor 1...
     """
-    columns = [_column(label, f"task {task}, y") for task, label in enumerate(labels)]
+    columns = [_class_vector(label, f"task {task}, y", PAIR) for task, label in enumerate(labels)]
     kinds = {"strings" if column.dtype.kind == "U" else "numbers" for column in columns}
     if len(kinds) > 1:
         raise InvalidInputError(f"y holds {' and '.join(sorted(kinds))}; use one kind of label in all tasks")
@@ -52,36 +53,34 @@ def signs(labels: Sequence[Any], given: Sequence[Any] | None = None) -> tuple[li
     return result, (low, high)
 
 
-def _column(label: Any, what: str) -> Any:
-    """The labels of a task as a vector of integers, truth values or strings."""
-    column = one_column(any_array(label, what))
-    require_memory(64.0 * column.size, f"{what}: {column.size} labels", "give fewer")
-    if column.dtype.kind == "O":
-        column = np.asarray([_plain(value, f"{what}[{row}]") for row, value in enumerate(column.ravel().tolist())])
-    if column.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            column = column.astype(np.float64)
-        bad = np.flatnonzero(~np.isfinite(column))
-        if bad.size:
-            raise InvalidInputError(f"{what}[{bad[0]}] is {column[bad[0]]}; remove or impute it first")
-        broken = np.flatnonzero((column != np.rint(column)) | (np.abs(column) > 2**53))
-        if broken.size:
-            raise InvalidInputError(
-                f"{what}[{broken[0]}] is {column[broken[0]]}; labels are two whole numbers or names"
-            )
-        column = column.astype(np.int64)
-    if column.dtype.kind == "u" and column.size:
-        _plain(int(column.max()), what)
-    if column.dtype.kind not in "biuU":
-        raise InvalidInputError(f"{what}: labels are two whole numbers or names, got dtype {column.dtype}")
+def _class_vector(labels: Any, what: str, wanted: str) -> Any:
+    """Classes as a vector of whole numbers, truth values or words; `wanted` says in errors what classes must be."""
+    column = one_column(any_array(labels, what))
     if column.ndim != 1:
         raise InvalidInputError(f"{what}: expected a vector of labels, got shape {column.shape}")
+    require_memory(64.0 * column.size, f"{what}: {column.size} labels", "give fewer")
+    if column.dtype.kind == "O":
+        column = np.asarray([_class(value, f"{what}[{row}]", wanted) for row, value in enumerate(column.tolist())])
+    if column.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            column = column.astype(np.float64)
+            broken = np.flatnonzero(~((column == np.rint(column)) & (np.abs(column) <= 2**53)))
+        if broken.size:
+            raise InvalidInputError(f"{what}[{broken[0]}] is {column[broken[0]]}; {wanted}")
+        column = column.astype(np.int64)
+    if column.dtype.kind == "u" and column.size:
+        _class(int(column.max()), what, wanted)
+    if column.dtype.kind not in "biuU":
+        raise InvalidInputError(f"{what}: {wanted}, got dtype {column.dtype}")
     return column
 
 
-def _plain(value: Any, what: str) -> Any:
-    if not isinstance(value, str | int | float):
-        raise InvalidInputError(f"{what} is {value!r}; labels are two whole numbers or names")
+def _class(value: Any, what: str, wanted: str) -> Any:
+    """A class, checked; whole numbers may be floats."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        value = int(value)
+    if not isinstance(value, str | bool | int | np.integer | np.bool_):
+        raise InvalidInputError(f"{what} is {value!r:.60}; {wanted}")
     if isinstance(value, int) and abs(value) > LARGEST:
         raise InvalidInputError(f"{what} is {value!r:.40}; labels that are numbers fit into 64 bits")
     return value
@@ -92,7 +91,8 @@ def _pair(distinct: Any, columns: Sequence[Any], given: Sequence[Any] | None) ->
     if given is not None:
         listed = as_list(given, "label_names")
         names = [value.item() if isinstance(value, np.generic) else value for value in listed]
-        if len(names) != 2 or _plain(names[0], "label_names[0]") == _plain(names[1], "label_names[1]"):
+        checked = [_class(name, f"label_names[{place}]", PAIR) for place, name in enumerate(names)]
+        if len(names) != 2 or checked[0] == checked[1]:
             raise InvalidInputError(
                 f"label_names must be two different labels, the negative one first, got {given!r:.80}"
             )
@@ -134,7 +134,9 @@ def one_hot(
     ([[0.0, 1.0], [1.0, 0.0]], ('cat', 'owl'))
     """
     as_word(classes, ("all", "task"), "classes")
-    column = _classes(labels)
+    column = _class_vector(labels, "labels", "classes are whole numbers or words")
+    if not column.size:
+        raise InvalidInputError("labels: expected one class for each row, got none")
     known, codes = np.unique(column, return_inverse=True)
     names = [str(name) for name in known.tolist()]
     own = [np.unique(codes[rows]) for rows in members]
@@ -145,30 +147,6 @@ def one_hot(
     width = max(2, *(len(some) for some in own))
     targets = [np.eye(width)[np.searchsorted(some, codes[rows])] for some, rows in zip(own, members, strict=True)]
     return targets, tuple(tuple(names[code] for code in some) for some in own)
-
-
-def _classes(labels: Any) -> Any:
-    """The labels as a vector of whole numbers, truth values or words."""
-    column = one_column(any_array(labels, "labels"))
-    if column.ndim != 1 or not column.size:
-        raise InvalidInputError(f"labels: expected one class for each row, got shape {column.shape}")
-    if column.dtype.kind == "O":
-        column = np.asarray(
-            [value if isinstance(value, str) else _whole(value, row) for row, value in enumerate(column)]
-        )
-    if column.dtype.kind == "f":
-        column = np.array([_whole(value, row) for row, value in enumerate(column.tolist())])
-    if column.dtype.kind not in "biuU":
-        raise InvalidInputError(f"labels: classes are whole numbers or words, got dtype {column.dtype}")
-    return column
-
-
-def _whole(value: Any, row: int) -> Any:
-    if isinstance(value, bool | int | np.integer | np.bool_):
-        return value
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return int(value)
-    raise InvalidInputError(f"labels[{row}] is {value!r:.60}; classes are whole numbers or words")
 
 
 def kind_of_labels(labels: Sequence[Array]) -> LabelKind | None:

@@ -27,7 +27,8 @@ from forgetting.core.arrays import Array, as_count, as_number, as_path
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.json_and_toml import decode_json, typed, write_json
+from forgetting.files.json_and_toml import decode_json, write_json
+from forgetting.files.records import typed
 from forgetting.geometry import orthogonal_complement
 from forgetting.tasks.regression import RegressionTasks
 

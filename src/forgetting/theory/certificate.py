@@ -17,7 +17,8 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.text_formats import columns_text
-from forgetting.files.json_and_toml import decode_json, typed
+from forgetting.files.json_and_toml import decode_json
+from forgetting.files.records import typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
 from forgetting.results import Result
@@ -223,11 +224,13 @@ class Certificate(Result):
         return Bars("certificate", "Measured value over bound", "", "measured / bound", names, ratios, marked, 1.0, "1")
 
     def _saved(self) -> dict[str, Any]:
-        return {"json": self.to_json()}
+        return asdict(self)
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Certificate:
-        return cls.from_json(str(values.get("json")))
+        if "json" in values:  # files of earlier versions
+            return cls.from_json(str(values["json"]))
+        return super()._restored(values)
 
     def to_json(self) -> str:
         """The certificate as JSON text."""

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.files.json_and_toml import decode_json, typed
+from forgetting.files.json_and_toml import decode_json
+from forgetting.files.records import typed
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance
 from forgetting.theory.registry import Statement, all_bounds, all_claims, all_statements, get_bound

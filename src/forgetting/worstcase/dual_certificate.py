@@ -15,8 +15,8 @@ import numpy as np
 from forgetting.core.arrays import Array, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.json_and_toml import decode_json, typed, write_json
-from forgetting.files.records import Codec, add_codec
+from forgetting.files.json_and_toml import decode_json, write_json
+from forgetting.files.records import Codec, add_codec, typed
 from forgetting.worstcase.inner_products import Word
 from forgetting.worstcase.program import MomentMatrix, Program
 from forgetting.worstcase.solving import Solved

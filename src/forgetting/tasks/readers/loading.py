@@ -13,8 +13,10 @@ from typing import Any, Literal
 from forgetting.core.arrays import is_sparse
 from forgetting.core.memory import require_memory
 from forgetting.core.text import first_repeated, one_line
-from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import DataWarning, InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
+from forgetting.files.table_files import TextFile, arrow_for, arrow_for_parquet
+from forgetting.files.tables import Origin
 from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem
@@ -22,12 +24,14 @@ from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
 from forgetting.tasks.readers.sheet import (
     PREPARING,
     Columns,
-    Origin,
     Sheet,
+    check_header,
+    column_places,
     is_frame,
     sheet_from_arrays,
     sheet_from_frame,
     sheet_from_mapping,
+    sheet_of,
 )
 
 __all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
@@ -59,8 +63,8 @@ def load(
 
     - a file that `save` wrote, with tasks of any kind; how rows are read cannot be chosen for such a file;
     - a CSV or TSV file with a header, and commas, semicolons or tabs between its columns, or a Parquet file: the column
-      `task` says which task a row belongs to, the column `label` is y, and all others are features. pyarrow reads
-      these tables: `pip install 'forgetting[data]'`;
+      `task` says which task a row belongs to, the column `label` is y, and all others are features. Parquet needs
+      pyarrow, and CSV is read faster by it: `pip install 'forgetting[data]'`;
     - an npz file with arrays X (a matrix), y and task;
     - several such files: of those without a task column each is a task, named after the file, and after its folder too
       where two files have one name;
@@ -186,14 +190,12 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
         if is_saved(arrays):
             raise ProblemFileError(f"{path}: holds a saved collection of tasks; give it alone")
         return sheet_from_mapping(Origin.file(path), columns, arrays, several)
-    try:
-        from forgetting.tasks.readers import arrow
-    except ImportError:
-        raise NotSupportedError(
-            f"{path}: tables ({', '.join(ENDINGS[:-1])}) are read by pyarrow, which is not installed: "
-            "pip install 'forgetting[data]', or save the columns with np.savez as an .npz file"
-        ) from None
-    return (arrow.read_parquet if ending == ".parquet" else arrow.read_text)(path, columns, several)
+    if ending == ".parquet":
+        return sheet_of(arrow_for_parquet(path).parquet_table(path), columns, several)
+    file = TextFile.read(path)
+    check_header(Origin.file(path), file.header, columns)
+    column_places(Origin.file(path), file.header, columns, several)  # a wrong name explains whatever else is wrong
+    return sheet_of(file.table(), columns, several)
 
 
 def _foreign(path: Path) -> str:
@@ -215,14 +217,9 @@ def _is_stream(source: Any) -> bool:
 
 
 def _from_stream(source: Any, columns: Columns) -> Sheet:
-    try:
-        from forgetting.tasks.readers.arrow import read_stream
-    except ImportError:
-        raise NotSupportedError(
-            f"{type(source).__name__}: such tables are read by pyarrow, which is not installed: "
-            "pip install 'forgetting[data]', or give arrays (X, y, task)"
-        ) from None
-    return read_stream(source, Origin(type(source).__name__), columns)
+    name = type(source).__name__
+    reader = arrow_for(f"{name}: such tables are read", "give arrays (X, y, task)")
+    return sheet_of(reader.stream_table(source, Origin(name)), columns, False)
 
 
 def _from_pairs(pairs: list[Any], names: list[str], columns: Columns, options: Mapping[str, Any]) -> Reading:

@@ -20,15 +20,14 @@ from numpy.typing import NDArray
 from forgetting.core.arrays import Array, IntArray, is_sparse
 from forgetting.core.text import nearest, one_line
 from forgetting.errors import InvalidInputError
+from forgetting.files.tables import NAMELESS, NOTHING, decimals, not_a_number, parse_number
 from forgetting.geometry import Matrix
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.readers.sheet import NOTHING, Columns, Sheet, decimals, parse_number
+from forgetting.tasks.readers.sheet import Columns, Sheet
 from forgetting.tasks.regression import RegressionTasks
 
 __all__ = ["Reading", "task_notes"]
-
-NAMELESS = ("", "nan")  # no name of a task; "na" and "none" may be one
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +116,7 @@ def _complete(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
         else:
             values = sheet.X[[row]].toarray()[0] if is_sparse(sheet.X) else sheet.X[row]
             column = int(np.argmin(np.isfinite(values)))
-            value = "nan or nothing" if np.isnan(values[column]) else f"{values[column]}"
-            what = f"column {sheet.features[column]!r}: {value} is not a number to compute with"
+            what = f"column {sheet.features[column]!r}: {not_a_number(values[column])}"
         raise sheet.origin.refusal(
             f", row {sheet.place(row)}, {what}; fill it in, or drop such rows with drop_nan (--drop-nan)"
         )

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from numbers import Real
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, any_array, as_flag, as_kind, as_word, is_sparse, numbers, one_column
 from forgetting.core.memory import require_memory
-from forgetting.core.text import first_repeated, nearest
-from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.core.text import nearest
+from forgetting.errors import InvalidInputError
+from forgetting.files.tables import Origin, RowTable, column_numbers, column_words, matrix_of, parse_number
 from forgetting.geometry import Matrix
 from forgetting.tasks.preparation import Standardize, as_feature_map, as_standardize
 
 __all__ = ["PREPARING", "Columns"]
-
-NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 
 PREPARING = ("intercept", "standardize", "features", "loss")  # fields of `Columns` about the preparation of features
 
@@ -94,47 +91,6 @@ def _name(value: Any, what: str) -> str:
     return str(as_kind(value, kinds, "a name", f"{what}: "))
 
 
-@dataclass(frozen=True)
-class Origin:
-    """The source of rows: its name in messages, its file if it is one, and the task if all rows are one task."""
-
-    name: str
-    path: Path | None = None
-    task: str = ""
-
-    @classmethod
-    def file(cls, path: Path) -> Origin:
-        """A file."""
-        return cls(str(path), path)
-
-    def part(self, words: str) -> str:
-        """A part of it, for messages."""
-        return f"{self.name}, {words}" if self.name else words
-
-    def refusal(self, words: str) -> ForgettingError:
-        """The error that says what is wrong; `words` begin with a comma or a colon."""
-        text = f"{self.name}{words}" if self.name else words.lstrip(",: ")
-        return InvalidInputError(text) if self.path is None else ProblemFileError(text)
-
-
-class RowTable(Protocol):
-    """Columns with names, which give numbers or words on demand."""
-
-    @property
-    def origin(self) -> Origin: ...
-    @property
-    def names(self) -> list[str]: ...
-
-    def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
-
-    def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing."""
-
-    def place(self, row: int) -> int:
-        """The number by which a user knows a row: its line in a text file, its index elsewhere."""
-
-
 @dataclass(frozen=True, eq=False)
 class Sheet:
     """The rows of one source.
@@ -195,9 +151,7 @@ class Places:
 
 def column_places(origin: Origin, names: list[str], columns: Columns, several: bool) -> Places:
     """Find the columns by their names; of several sources without a task column, each is a task."""
-    repeated = first_repeated(names)
-    if repeated is not None:
-        raise origin.refusal(f": two columns are called {repeated!r:.60}")
+    origin.require_distinct(names)
     wanted = {"label": columns.label} | ({} if several else {"task": columns.task})
     for what, name in wanted.items():
         if name not in names:
@@ -215,54 +169,39 @@ def column_places(origin: Origin, names: list[str], columns: Columns, several: b
     return Places(names.index(columns.task) if columns.task in names else None, names.index(columns.label), rest)
 
 
+def check_header(origin: Origin, header: list[str], columns: Columns) -> None:
+    """Raise if the first line of a text file is no header: empty, not separated as expected, or numbers."""
+    if not header:
+        raise origin.refusal(": the file is empty")
+    if len(header) == 1:
+        raise origin.refusal(
+            ": commas, semicolons and tabs were tried as separators, but the first line is one column, "
+            f"{header[0]!r:.60}; save the file with one of them between columns"
+        )
+    numbers = [word for word in header if parse_number(word) is not None]
+    fractions = [word for word in numbers if not word.isdecimal()]  # columns may be called 0, 1, 2, ...
+    if columns.label not in header and (len(numbers) == len(header) or 2 * len(fractions) > len(header)):
+        raise origin.refusal(
+            f": its first line holds numbers ({', '.join(header[:3])}, ...); begin the file with the names of "
+            f"its columns, such as {columns.task},a,b,{columns.label}"
+        )
+
+
 def sheet_of(table: RowTable, columns: Columns, several: bool) -> Sheet:
     """The rows of a table; an error names the first cell of a feature that is no number."""
     origin, names = table.origin, table.names
     places = column_places(origin, names, columns, several)
-    y = table.numbers(places.label)[0]
-    X = np.empty((len(y), len(places.features)))
-    wrong: list[tuple[int, int]] = []
-    for at, column in enumerate(places.features):
-        X[:, at], words = table.numbers(column)
-        if words.any():
-            wrong.append((int(np.argmax(words)), column))
-    if wrong:
-        row, column = min(wrong)
-        word = table.words(column)[row]
-        remedy = decimals(word) or "; if the column is no feature, leave it out with drop= (--drop)"
-        place = f"row {table.place(row)}, column {names[column]!r:.60}"
-        raise origin.refusal(f", {place}: {word!r:.40} is not a number{remedy}")
+    X = matrix_of(table, places.features, "; if the column is no feature, leave it out with drop= (--drop)")
     return Sheet(
         origin,
         tuple(names[column] for column in places.features),
         True,
         X,
-        y,
+        table.numbers(places.label)[0],
         lambda: table.words(places.label),
         None if places.task is None else table.words(places.task),
         table.place,
     )
-
-
-def decimals(word: str) -> str:
-    """The hint for a number with a comma; nothing for other words.
-
-    >>> decimals("1,5"), decimals("cat")
-    ('; decimals have a point', '')
-    """
-    return "; decimals have a point" if word.replace(",", "", 1).lstrip("+-").isdigit() and "," in word else ""
-
-
-def parse_number(word: str) -> float | None:
-    """The number that a word spells, or None.
-
-    >>> parse_number("1e3"), parse_number("cat")
-    (1000.0, None)
-    """
-    try:
-        return float(word)
-    except ValueError:
-        return None
 
 
 # ------------------------------------------------------------------------------------------------------- rows in memory
@@ -343,36 +282,20 @@ def is_frame(value: Any) -> bool:
     return not isinstance(value, type) and all(hasattr(value, part) for part in parts)
 
 
-@dataclass(frozen=True, eq=False)
-class _FrameTable:
-    """The columns of a DataFrame, as a `RowTable`; none of its library is imported."""
-
-    origin: Origin
-    frame: Any
-
-    @property
-    def names(self) -> list[str]:
-        return [str(name) for name in self.frame.columns]
-
-    def _values(self, column: int) -> NDArray[Any]:
-        return np.asarray(self.frame[list(self.frame.columns)[column]].to_numpy())
+class FrameTable(RowTable):
+    """The columns of a DataFrame; none of its library is imported. Rows are counted, whatever the index calls them."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        """A column as float64, NaN where a number is missing, and in which rows it has other words."""
-        return column_numbers(self._values(column))
+        return column_numbers(np.asarray(self.columns[column].to_numpy()))
 
     def words(self, column: int) -> list[str]:
-        """A column as words, "" where a value is missing."""
-        return column_words(self._values(column))
-
-    def place(self, row: int) -> int:
-        """The row itself, whatever the index of the frame calls it."""
-        return row
+        return column_words(np.asarray(self.columns[column].to_numpy()))
 
 
 def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
     """The rows of a DataFrame; its index is no column."""
-    table = _FrameTable(Origin(type(frame).__name__), frame)
+    given = list(frame.columns)
+    table = FrameTable(Origin(type(frame).__name__), list(map(str, given)), [frame[name] for name in given])
     if not len(frame):
         raise table.origin.refusal(": columns without rows")
     index = getattr(getattr(frame, "index", None), "names", ())
@@ -380,50 +303,3 @@ def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
         if name not in table.names and name in index:
             raise table.origin.refusal(f": {name!r:.60} is in the index; frame.reset_index() makes it a column")
     return sheet_of(table, columns, False)
-
-
-# --------------------------------------------------------------------------------------------------- columns of arrays
-
-
-def column_numbers(values: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
-    """A vector of any kind as float64, NaN where a number is missing, and in which entries it has anything else.
-
-    >>> column_numbers(np.array([1, "2.5", None, "cat"], dtype=object))
-    (array([1. , 2.5, nan, nan]), array([False, False, False,  True]))
-    """
-    if values.dtype.kind in "biuf":
-        return numbers(values, "a column"), np.zeros(len(values), dtype=bool)
-    parsed = [_number(value) for value in values.tolist()]
-    return (
-        np.array([np.nan if number is None else number for number in parsed], dtype=np.float64),
-        np.array([number is None for number in parsed], dtype=bool),
-    )
-
-
-def _number(value: Any) -> float | None:
-    """The number that a value is or spells, NaN if it is missing, None if it is something else."""
-    if isinstance(value, Real):
-        try:
-            return float(value)
-        except OverflowError:
-            return float("inf")
-    word = str(value).strip()
-    return float("nan") if word.lower() in NOTHING else parse_number(word)
-
-
-def column_words(values: NDArray[Any]) -> list[str]:
-    """A vector of any kind as words, "" where a value is missing; equal words are one object.
-
-    >>> column_words(np.array([1, 2, 1])), column_words(np.array(["na", None], dtype=object))
-    (['1', '2', '1'], ['na', ''])
-    """
-    if values.dtype.kind == "M":
-        values = np.datetime_as_string(values, unit="auto")
-    known: dict[Any, str] = {}
-    return [known.setdefault(word, word) for word in map(_word, values.tolist())]
-
-
-def _word(value: Any) -> str:
-    word = str(value).strip()
-    missing = value is None or (not isinstance(value, str) and word in ("<NA>", "NaT"))
-    return "" if missing else word
