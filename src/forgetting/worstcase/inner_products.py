@@ -178,15 +178,16 @@ class Algebra:
 
     def kept(self, word: Word, task: int) -> Terms:
         """The part of an error that the projection of a task keeps."""
-        raise NotImplementedError
+        return ((ONE, (*word, task)),)
 
     def lost(self, word: Word, task: int) -> Terms:
         """The part of an error that the projection of a task takes away."""
-        raise NotImplementedError
+        return ((ONE, word), (-ONE, (*word, task)))
 
     def loss(self, word: Word, task: int) -> Form:
         """The squared norm of what a task takes away from the error after learning the tasks of a word."""
-        raise NotImplementedError
+        lost = self.lost(word, task)
+        return self.product(lost, lost)
 
     def of(self, left: Word, right: Word) -> dict[Word, Fraction]:
         """The inner product of two errors, averaged where their words say so."""
@@ -209,16 +210,6 @@ class Projections(Algebra):
 
     def name(self, left: Word, right: Word) -> Word:
         return canonical(joined(left, right), self.symmetric)
-
-    def kept(self, word: Word, task: int) -> Terms:
-        return ((ONE, (*word, task)),)
-
-    def lost(self, word: Word, task: int) -> Terms:
-        return ((ONE, word), (-ONE, (*word, task)))
-
-    def loss(self, word: Word, task: int) -> Form:
-        after = (*word, task)
-        return combined([(ONE, self.of(word, word)), (-ONE, self.of(after, after))])
 
 
 class Reflections(Algebra):
@@ -257,13 +248,3 @@ class ConvexProjections(Algebra):
 
     def name(self, left: Word, right: Word) -> Word:
         return canonical_pair(left, right, self.symmetric)
-
-    def kept(self, word: Word, task: int) -> Terms:
-        return ((ONE, (*word, task)),)
-
-    def lost(self, word: Word, task: int) -> Terms:
-        return ((ONE, word), (-ONE, (*word, task)))
-
-    def loss(self, word: Word, task: int) -> Form:
-        lost = self.lost(word, task)
-        return self.product(lost, lost)

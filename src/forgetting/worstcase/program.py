@@ -209,8 +209,9 @@ def program_size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_prod
     """The size of the program of a tree; counting stops where there are more than these numbers.
 
     >>> from forgetting.worstcase.inner_products import Reflections
-    >>> from forgetting.worstcase.tree import Alike, tree
-    >>> program_size(tree(Alike(3), 2, "loss"), Reflections(3, True)).rows      # two blocks of 4 and two of 3
+    >>> from forgetting.worstcase.tree import TaskWalk, tree
+    >>> runs = tree(TaskWalk(3, "uniform"), 2, "loss")
+    >>> program_size(runs, Reflections(3, True)).rows      # two blocks of 4 and two of 3
     32
     """
     rows = products = normals = 0
