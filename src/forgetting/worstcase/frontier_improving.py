@@ -13,16 +13,17 @@ from typing import Any
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import as_file_error, require_writable
+from forgetting.files.best_known import larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
-from forgetting.worstcase.frontier_entry import Entry
+from forgetting.worstcase.frontier_entry import DRAWS, Entry
 from forgetting.worstcase.frontier_table import Frontier, frontier, upper_bound
 from forgetting.worstcase.search import adversarial_search
 
 __all__ = ["Improvement", "improve_frontier"]
 
 CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
-LARGER = 1e-9  # relative: by how much a value must exceed what is known
+LARGER = 1e-9  # relative: by how much an exact value must exceed what is known
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Improvement:
     @property
     def better(self) -> bool:
         """Whether the value is larger than the largest that was known."""
-        assert self.entry.value is not None
-        return self.entry.value > self.known * (1 + LARGER)
+        return larger(self.entry.value, self.known, LARGER)
 
     def __str__(self) -> str:
         entry = self.entry
@@ -64,7 +64,7 @@ def improve_frontier(
     d: int | None = None,
     k: int = 1,
     quantity: Any = "loss",
-    ordering: str = "with-replacement",
+    ordering: str = DRAWS,
     *,
     tasks: Problem | None = None,
     restarts: int = 16,

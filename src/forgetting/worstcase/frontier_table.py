@@ -9,8 +9,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from forgetting.core.arrays import IntArray, as_count, as_flag, as_kind, as_path
-from forgetting.core.text import nearest
+from forgetting.core.arrays import IntArray, as_count, as_flag, as_path
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.files.records import checked_fields
@@ -20,7 +19,7 @@ from forgetting.schemes import Kaczmarz
 from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
+from forgetting.worstcase.frontier_entry import DRAWS, PAIRS, Entry, check_question, worst_pair_entry
 
 __all__ = ["Frontier", "frontier"]
 
@@ -32,7 +31,6 @@ SAYS = (
     "neither slopes below 1 nor slopes at 1 decide the exponent between 3/4 (proved) and 1 (attained by two tasks). "
     "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
 )
-QUANTITIES = ("loss", "forgetting")
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
 DRAWN = 4  # rows that a number of tasks needs to have a curve, if others have as many
 LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
@@ -60,7 +58,7 @@ def upper_bound(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: 
 
 
 def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
-    drawn = ordering == "with-replacement"
+    drawn = ordering == DRAWS
     for entry in entries:
         if entry.upper is None or entry.quantity != quantity or entry.ordering != ordering:
             continue
@@ -216,7 +214,7 @@ class Frontier(Result):
     @property
     def _clones(self) -> bool:
         """Whether clones of tasks have the same value."""
-        return self.ordering == "with-replacement"
+        return self.ordering == DRAWS
 
     def best(self, T: float | None = None, k: int = 1, d: int | None = None) -> Entry:
         """The entry of the largest value with T tasks (None or inf: any number) after k steps, in at most d dimensions.
@@ -278,7 +276,7 @@ class Frontier(Result):
         if proved:
             curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
         steps = sorted({row.k for row in self.rows})
-        if steps and self.ordering == "with-replacement":
+        if steps and self.ordering == DRAWS:
             curves.append(through("1/(2e)", [(float(k), LIMIT) for k in (steps[0], steps[-1])], "trivial"))
         if as_flag(upper, "upper"):
             every = [row for row in self.rows if row.T is None]
@@ -328,7 +326,7 @@ class Frontier(Result):
     def _restored(cls, values: dict[str, Any]) -> Self:
         made = cls(**checked_fields(cls, values))
         odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
-        if odd is not None or made.quantity not in QUANTITIES:
+        if odd is not None or made.quantity not in PAIRS:
             raise ForgettingError(f"all entries of a frontier on {made.quantity!r:.40} must be about that quantity")
         return made
 
@@ -342,7 +340,7 @@ def _series(
 
 
 def _curve_name(T: int, ordering: str) -> str:
-    return f"T = {T}, closed form" if T == 2 and ordering == "with-replacement" else f"T = {T}"
+    return f"T = {T}, closed form" if T == 2 and ordering == DRAWS else f"T = {T}"
 
 
 def _evidence(row: FrontierRow) -> str:
@@ -358,7 +356,7 @@ def _words(entry: Entry) -> str:
 
 def frontier(
     quantity: str = "loss",
-    ordering: str = "with-replacement",
+    ordering: str = DRAWS,
     *,
     T: Any = None,
     k: Any = None,
@@ -385,18 +383,16 @@ def frontier(
     >>> certified.to_frame()["k upper"].round(4).tolist()
     [0.1925, 0.2059, 0.2104]
     """
-    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in QUANTITIES:
-        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, QUANTITIES)}")
-    as_kind(ordering, str, "an ordering in words", "ordering: ")
-    entries = [as_entry(entry) for entry in known_worst(quantity) if entry.ordering == ordering]
-    if ordering == "with-replacement":
+    check_question(quantity, ordering)
+    entries = [Entry(**vars(entry)) for entry in known_worst(quantity) if entry.ordering == ordering]
+    if ordering == DRAWS:
         entries += pairs(quantity)
     shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _whole(_several(k, "k")))
     for path in [] if folder is None else entry_files(as_path(folder, "folder")):
-        entry = Entry.read(path)
+        entry = replace(Entry.read(path), own=True)
         if (entry.quantity, entry.ordering) == (quantity, ordering):
             try:
-                shown = shown.add(path)
+                shown = shown.add(entry)
             except ForgettingError as error:
                 raise ProblemFileError(f"{error}; move the file away, or repair the entry") from error
     return shown
