@@ -137,7 +137,7 @@ class Algebra:
         """The inner product of two errors, averaged where their words say so.
 
         >>> Reflections(5, True).of((0, -1), (0, 1))
-        {(): Fraction(1, 4), (0, 1, 2, 0): Fraction(3, 4)}
+        {(0, 1, 2, 0): Fraction(3, 4), (): Fraction(1, 4)}
         """
         ways: dict[Word, int] = defaultdict(int)
         for first, second, number in self._namings(left, right):

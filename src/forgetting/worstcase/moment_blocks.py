@@ -10,8 +10,7 @@ errors, the matrix splits into the products of P_m x and those of x - P_m x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, permutations, product
 from math import factorial
@@ -41,28 +40,31 @@ class ErrorPoint(NamedTuple):
         return (algebra.kept if self.part == "kept" else algebra.lost)(self.word, self.task)
 
 
-@dataclass(frozen=True)
-class MomentBlock:
-    """A diagonal block: sums over images of inner products.
+class BlockRow(NamedTuple):
+    """A row of a diagonal block.
 
     Attributes:
-        name: of the representation that the block belongs to.
-        points: one for each row of the block, the representative of an orbit.
-        rows: for each row, the row of the representation.
-        images: for each row, its images under the group, each with the matrix of its group element.
-        scale: for each row, by which its vector is multiplied.
+        point: the representative of an orbit.
+        row: of the representation.
+        images: of the point under the group, each with the matrix of its group element.
+        scale: by which the vector of the row is multiplied.
     """
 
-    name: str
-    points: list[ErrorPoint]
-    rows: list[int]
-    images: list[list[tuple[ErrorPoint, Array]]]
-    scale: Array
+    point: ErrorPoint
+    row: int
+    images: list[tuple[ErrorPoint, Array]]
+    scale: float
 
-    def element(self, row: int) -> list[tuple[float, ErrorPoint]]:
-        """The vector of a row, as a combination of points."""
-        at = self.rows[row]
-        return [(float(self.scale[row] * matrix[0, at]), point) for point, matrix in self.images[row]]
+    def terms(self) -> list[tuple[float, ErrorPoint]]:
+        """The vector of the row, as a combination of points."""
+        return [(float(self.scale * matrix[0, self.row]), point) for point, matrix in self.images]
+
+
+class MomentBlock(NamedTuple):
+    """A diagonal block: sums over images of inner products. Its name is that of the representation it belongs to."""
+
+    name: str
+    rows: list[BlockRow]
 
 
 def watched(tree: Tree) -> list[int]:
@@ -158,8 +160,7 @@ def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[MomentBlock]:
     """The diagonal blocks of the matrix of one task."""
     points = points_of(tree, task, algebra)
     if not tree.walk.symmetric:
-        yield MomentBlock("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
-                    np.ones(len(points)))  # fmt: skip
+        yield MomentBlock("all", [BlockRow(point, 0, [(point, np.ones((1, 1)))], 1.0) for point in points])
         return
     most = max((len({*point.word} - {0}) for point in points), default=0)
     others, many = others_of(tree.walk.num_tasks, most)
@@ -179,7 +180,7 @@ def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
     """The blocks of few tasks: one for each representation of all permutations of the other tasks."""
     for shape in partitions(others):
         irreducible = representation(shape)
-        chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
+        chosen: list[BlockRow] = []
         group = factorial(others)
         for point in points:
             used = len({*point.word} - {0})
@@ -194,9 +195,9 @@ def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
                 images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
             kept = factorial(unused)
             first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
-            chosen += [(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
+            chosen += [BlockRow(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
         if chosen:
-            yield _block(str(shape), chosen)
+            yield MomentBlock(str(shape), chosen)
 
 
 def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
@@ -204,7 +205,7 @@ def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
     for named in range(most + 1):
         for shape in partitions(named):
             irreducible = representation(shape)
-            chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
+            chosen: list[BlockRow] = []
             group = 2**named * factorial(named)
             moves = [(order, signs, irreducible.of(order) * np.prod(signs)) for order in permutations(range(named))
                      for signs in product((1, -1), repeat=named)]  # fmt: skip
@@ -219,15 +220,11 @@ def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
                     for order, signs, matrix in moves:
                         to = {at + 1: order[at] + 1 + (named if signs[order[at]] < 0 else 0) for at in range(named)}
                         images.append((_renamed(first, to), matrix))
-                    chosen += [(first, row, images, np.sqrt(irreducible.dim / group)) for row in range(irreducible.dim)]
+                    scale = np.sqrt(irreducible.dim / group)
+                    chosen += [BlockRow(first, row, images, scale) for row in range(irreducible.dim)]
             if chosen:
-                yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
+                yield MomentBlock(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
 
 
 def _renamed(point: ErrorPoint, names: dict[int, int]) -> ErrorPoint:
     return point._replace(word=tuple(names.get(letter, letter) for letter in point.word))
-
-
-def _block(name: str, chosen: Iterable[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]]) -> MomentBlock:
-    points, rows, images, scale = zip(*chosen, strict=True)
-    return MomentBlock(name, list(points), list(rows), list(images), np.array(scale))

@@ -7,11 +7,11 @@ their value at the start, |z|^2, is 1. Each block of `moment_blocks` is positive
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from itertools import permutations, product
+from functools import cache, lru_cache
+from itertools import groupby, permutations, product
 from math import comb, factorial, inf, perm
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def program(tree: Tree, algebra: Algebra) -> Program:
     """The program of a tree of runs."""
     index: dict[Word, int] = {algebra.name((), ()): 0}
     matrices: list[MomentMatrix] = []
-    products = _Products(algebra, index)
+    products = _products(algebra, index)
     for task in watched(tree):
         for block in blocks(tree, task, algebra):
             matrices += _matrices(block, products)
@@ -127,53 +127,46 @@ def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
         yield tuple(to.get(letter, letter) for letter in other)
 
 
-class _Products:
+Products = Callable[[ErrorPoint, ErrorPoint], list[tuple[int, float]]]
+
+
+def _products(algebra: Algebra, index: dict[Word, int]) -> Products:
     """Inner products of points by the places of their moments, each computed once: blocks share them."""
 
-    def __init__(self, algebra: Algebra, index: dict[Word, int]) -> None:
-        self._algebra, self._index = algebra, index
-        self._known: dict[tuple[ErrorPoint, ErrorPoint], list[tuple[int, float]]] = {}
-
-    def of(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
-        """The inner product of two points; what a projection keeps is orthogonal to what the projection loses."""
-        if (point, image) not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[point, image] = self._new(point, image)
-        return self._known[point, image]
-
-    def _new(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
-        splits, terms = self._algebra.splits, point.terms(self._algebra)
-        if splits and {point.part, image.part} == {"kept", "lost"}:
-            return []
-        if splits and point.part == image.part:
+    @lru_cache(MOST_KNOWN)
+    def product_of(point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
+        terms = point.terms(algebra)
+        if algebra.splits and {point.part, image.part} == {"kept", "lost"}:
+            return []  # what a projection keeps is orthogonal to what the projection loses
+        if algebra.splits and point.part == image.part:
             terms = ((Fraction(1), point.word),)  # <P x, P y> = <x, P y>
-        form = self._algebra.product(terms, image.terms(self._algebra))
-        return [(self._index.setdefault(name, len(self._index)), float(value)) for name, value in form.items()]
+        form = algebra.product(terms, image.terms(algebra))
+        return [(index.setdefault(name, len(index)), float(value)) for name, value in form.items()]
+
+    return product_of
 
 
-def _matrices(block: MomentBlock, products: _Products) -> list[MomentMatrix]:
-    starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
-    ends = [*starts[1:], len(block.points)]
+def _matrices(block: MomentBlock, products: Products) -> list[MomentMatrix]:
     nonzeros: list[tuple[int, int, int, float]] = []
-    for a, (low, high) in enumerate(zip(starts, ends, strict=True)):
-        point = block.points[low]
-        for left, right in zip(starts[a:], ends[a:], strict=True):
+    orbits = [list(rows) for _, rows in groupby(enumerate(block.rows), key=lambda row: id(row[1].images))]
+    for a, mine in enumerate(orbits):
+        point, scale = mine[0][1].point, mine[0][1].scale
+        for yours in orbits[a:]:
             sums: dict[int, Array] = {}
-            for image, matrix in block.images[left]:
-                for at, value in products.of(point, image):
+            for image, matrix in yours[0][1].images:
+                for at, value in products(point, image):
                     if at in sums:
                         sums[at] += value * matrix
                     else:
                         sums[at] = value * matrix
-            ratio = block.scale[left] / block.scale[low]
+            ratio = yours[0][1].scale / scale
             for at, total in sums.items():
-                for row in range(low, high):
-                    for col in range(max(left, row), right):
-                        factor = total[block.rows[row], block.rows[col]] * ratio
-                        if abs(factor) > 1e-13:
+                for row, left in mine:
+                    for col, right in yours:
+                        factor = total[left.row, right.row] * ratio
+                        if col >= row and abs(factor) > 1e-13:
                             nonzeros.append((row, col, at, factor))
-    shape = (len(block.points),) * 2
+    shape = (len(block.rows),) * 2
     *places, factors = np.array(nonzeros).reshape(-1, 4).T
     data = *(place.astype(int) for place in places), factors
     graph = sparse.coo_matrix((np.ones(len(factors)), data[:2]), shape)
