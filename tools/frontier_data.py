@@ -21,8 +21,8 @@ from forgetting.files.best_known import digest_of, larger
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.worst_tasks import FOLDER, PROOF, entry_files, worst_equiangular
 from forgetting.worstcase.frontier_entry import DRAWS, PAIRS, TIGHT, Entry
-from forgetting.worstcase.frontier_improving import Search
-from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, frontier, pairs
+from forgetting.worstcase.frontier_improving import search
+from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, best_entry, frontier, pairs
 from forgetting.worstcase.supremum import worst_case
 
 BEGIN, END = "<!-- made by python -m tools.frontier_data -->", "<!-- end -->"
@@ -108,7 +108,7 @@ def _small(T: int, d: int, k: int, quantity: Any) -> Entry:
     if quantity == "forgetting" and k == 1:
         raise AssertionError("nothing is forgotten after one step")
     none = Frontier(quantity, DRAWS, ())
-    return Search(T, d, k, quantity, DRAWS, restarts=16, steps=300).best(none, 0, None)
+    return search(none, T, d, k, restarts=16, steps=300)
 
 
 def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
@@ -126,13 +126,13 @@ def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
     return entry
 
 
-def search(
+def improve(
     T: int, d: int, k: int, quantity: Any, *, restarts: int, steps: int, seed: int, keep: str | None, folder: Path
 ) -> bool:
     """One search; whether an entry was written."""
     there = entries_of(folder, quantity)
-    entry = Search(T, d, k, quantity, DRAWS, restarts, steps, None, keep).best(there, seed, None)
-    known = there._best(T, k)
+    entry = search(there, T, d, k, restarts, steps, seed, store=keep)
+    known = best_entry(there.entries, DRAWS, T, k)
     if known is not None and known.T != T and not larger(entry.value, known.value):
         return False
     return store(replace(entry, own=False), folder)
@@ -146,8 +146,8 @@ def prune(folder: Path = FOLDER) -> list[Path]:
         for entry in there.entries:
             if entry.path is None or entry.upper is not None or entry.T is None:
                 continue
-            others = replace(there, entries=tuple(e for e in there.entries if e is not entry))
-            best = others._best(entry.T, entry.k)
+            others = (other for other in there.entries if other is not entry)
+            best = best_entry(others, DRAWS, entry.T, entry.k)
             if best is not None and not larger(entry.value, best.value):
                 entry.path.unlink()
                 removed.append(entry.path)
@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if time.monotonic() > end:
             break
         began = time.monotonic()
-        new = search(
+        new = improve(
             T, d, k, quantity, restarts=given.restarts, steps=given.steps, seed=given.seed, keep=given.store,
             folder=given.folder,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -157,15 +158,22 @@ def _others(bound: StatedBound, setting: Setting, instance: Instance) -> list[Bo
         return []
     orderings = describe_ordering(instance.ordering, as_regression(instance.problem), instance.k)
     schemes = describe_scheme(instance.scheme, instance.problem)[0]
+    known = upper_bounds(bound.quantity, setting.problem, orderings, schemes)
+    return [other for other in known if other is not bound]
+
+
+def upper_bounds(
+    quantity: str, problem: str, orderings: Set[str], schemes: Set[str], unproved: tuple[str, ...] = UNPROVED
+) -> list[Bound]:
+    """The upper bounds on a quantity that cover such problems and one of the orderings and schemes, and are proved."""
     return [
-        other
-        for other in all_bounds(quantity=bound.quantity)
-        if other is not bound
-        and other.kind == "upper"
-        and other.status not in UNPROVED
-        and setting.problem in other.problems
-        and not orderings.isdisjoint(other.orderings)
-        and not schemes.isdisjoint(other.schemes)
+        bound
+        for bound in all_bounds(quantity=quantity)
+        if bound.kind == "upper"
+        and bound.status not in unproved
+        and problem in bound.problems
+        and not orderings.isdisjoint(bound.orderings)
+        and not schemes.isdisjoint(bound.schemes)
     ]
 
 
@@ -182,7 +190,8 @@ def _with_steps(bound: StatedBound, setting: Setting, k: int) -> Setting:
     return Setting(T=k + 1, eta=setting.eta, beta=setting.beta, problem=setting.problem) if one_pass else setting
 
 
-def _value(bound: StatedBound, setting: Setting, k: int) -> float | None:
+def value_of(bound: StatedBound, setting: Setting, k: int) -> float | None:
+    """The bound at these numbers; None if the bound needs more numbers, or does not cover these."""
     try:
         return bound.value(setting, k)
     except ForgettingError:
@@ -194,8 +203,8 @@ def _proved(bound: StatedBound, setting: Setting, others: list[Bound]) -> Share 
     worst: Share | None = None
     for k in np.unique(np.geomspace(1, 10**LAST, POINTS).astype(np.int64)).tolist():
         at = _with_steps(bound, setting, k)
-        own = _value(bound, at, k)
-        values = {other.key: value for other in others if (value := _value(other, at, k)) is not None}
+        own = value_of(bound, at, k)
+        values = {other.key: value for other in others if (value := value_of(other, at, k)) is not None}
         if not own or not values:  # a bound of 0 leaves nothing to compare
             continue
         key = min(values, key=lambda name: values[name])
@@ -205,7 +214,7 @@ def _proved(bound: StatedBound, setting: Setting, others: list[Bound]) -> Share 
 
 
 def _smallest(right: RightSide, others: list[Bound]) -> Share | None:
-    values = {other.key: value for other in others if (value := _value(other, right.setting, right.k)) is not None}
+    values = {other.key: value for other in others if (value := value_of(other, right.setting, right.k)) is not None}
     best = min(values, key=lambda key: values[key], default=None)
     if best is None or values[best] >= right.value:
         return None
@@ -216,7 +225,7 @@ def _known(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> Share | None:
     shares = [
         Share(entry.value / right, entry.k, f"T = {entry.T}, {entry.evidence}: {entry.name}")
         for entry in entries
-        if entry.value is not None and (right := _value(bound, Setting(), entry.k)) is not None
+        if entry.value is not None and (right := value_of(bound, Setting(), entry.k)) is not None
     ]
     return max(shares, key=lambda share: share.share, default=None)
 
@@ -224,7 +233,7 @@ def _known(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> Share | None:
 def _certified(bound: StatedBound, entries: tuple[KnownWorst, ...]) -> tuple[Share, ...]:
     shares: dict[int, Share] = {}
     for entry in entries:
-        right = _value(bound, Setting(), entry.k)
+        right = value_of(bound, Setting(), entry.k)
         if entry.upper is not None and entry.T is None and right is not None:
             share = Share(entry.upper / right, entry.k, "a certificate")
             shares[entry.k] = min(share, shares.get(entry.k, share), key=lambda known: known.share)

@@ -17,7 +17,7 @@ from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
 from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
-from forgetting.theory.registry import all_bounds
+from forgetting.theory.evidence import upper_bounds, value_of
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
 from forgetting.worstcase.frontier_entry import DRAWS, PAIRS, Entry, check_question, worst_pair_entry
 
@@ -73,20 +73,25 @@ def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: i
 
 def _registered(quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
     """The bounds of the registry that need no more than T and k; the smallest comes with the key of its bound."""
-    order, setting = as_ordering(ordering), Setting(T=T)
-    orders, schemes = describe_ordering(order, None, k), describe_scheme(Kaczmarz(), None)[0]
-    for bound in all_bounds(quantity=quantity):
-        if (
-            bound.kind == "upper"
-            and bound.status != "refuted"
-            and "regression" in bound.problems
-            and not orders.isdisjoint(bound.orderings)
-            and not schemes.isdisjoint(bound.schemes)
-        ):
-            try:
-                yield Upper(bound.value(setting, k), bound.key)
-            except ForgettingError:  # the bound needs more than T, or does not cover k
-                continue
+    orders, schemes = describe_ordering(as_ordering(ordering), None, k), describe_scheme(Kaczmarz(), None)[0]
+    for bound in upper_bounds(quantity, "regression", orders, schemes, unproved=("refuted",)):
+        value = value_of(bound, Setting(T=T), k)
+        if value is not None:  # else the bound needs more than T, or does not cover k
+            yield Upper(value, bound.key)
+
+
+def best_entry(entries: Iterable[Entry], ordering: str, T: int | None, k: int, d: int | None = None) -> Entry | None:
+    """The entry of the largest value for T tasks (None: any number) after k steps in at most d dimensions, or None.
+
+    With replacement, clones of tasks have the same value.
+    """
+    fitting = [
+        entry
+        for entry in entries
+        if entry.T is not None and entry.k == k and (d is None or entry.d <= d)
+        and (T is None or entry.T == T or (ordering == DRAWS and T % entry.T == 0))
+    ]  # fmt: skip
+    return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
 
 
 class Slope(NamedTuple):
@@ -190,9 +195,9 @@ class Frontier(Result):
         steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
         rows: list[FrontierRow] = []
         for k in sorted(steps):
-            entry = self._best(T, k)
+            entry = best_entry(self.entries, self.ordering, T, k)
             upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
-            stored = self._best(T, k, own=False)
+            stored = best_entry((e for e in self.entries if not e.own), self.ordering, T, k)
             beaten = None if entry is None or not entry.own or stored is None else stored.value
             row = FrontierRow(T, k, entry, upper, None, beaten)
             if rows:
@@ -200,21 +205,6 @@ class Frontier(Result):
                 row = row._replace(slope=slope_between(before, here))
             rows.append(row)
         return rows
-
-    def _best(self, T: int | None, k: int, d: int | None = None, own: bool = True) -> Entry | None:
-        fitting = [
-            entry
-            for entry in self.entries
-            if entry.value is not None and entry.k == k and (own or not entry.own)
-            and (T is None or entry.T == T or (self._clones and entry.T is not None and T % entry.T == 0))
-            and (d is None or entry.d <= d)
-        ]  # fmt: skip
-        return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
-
-    @property
-    def _clones(self) -> bool:
-        """Whether clones of tasks have the same value."""
-        return self.ordering == DRAWS
 
     def best(self, T: float | None = None, k: int = 1, d: int | None = None) -> Entry:
         """The entry of the largest value with T tasks (None or inf: any number) after k steps, in at most d dimensions.
@@ -227,7 +217,7 @@ class Frontier(Result):
         """
         count = None if T is None or is_inf(T) else as_count(T, "T", least=1)
         steps, width = as_count(k, "k", least=1), None if d is None else as_count(d, "d", least=1)
-        found = self._best(count, steps, width)
+        found = best_entry(self.entries, self.ordering, count, steps, width)
         if found is None:
             there = sorted({entry.k for entry in self.entries if count is None or count == entry.T})
             raise InvalidInputError(
@@ -249,14 +239,12 @@ class Frontier(Result):
 
     def envelope_table(self) -> Table:
         """A table of the largest known value over all numbers of tasks, for each k."""
-        columns = self._of_rows(self.envelope)
-        names = [name for name in columns if name != "T"]
         tasks = ["" if row.entry is None else row.entry.T for row in self.envelope]
-        columns["evidence"] = ["" if row.entry is None else _words(row.entry) for row in self.envelope]
-        cells = zip(tasks, *(columns[name] for name in names), strict=True)
-        return Table(
-            "envelope", f"Any number of tasks: {self.quantity} times k", "", ("tasks", *names), tuple(cells), (SAYS,)
-        )
+        evidence = ["" if row.entry is None else _words(row.entry) for row in self.envelope]
+        columns = {"tasks": tasks, **self._of_rows(self.envelope), "evidence": evidence}
+        del columns["T"]
+        cells = tuple(zip(*columns.values(), strict=True))
+        return Table("envelope", f"Any number of tasks: {self.quantity} times k", "", tuple(columns), cells, (SAYS,))
 
     def figure(self, upper: bool = False) -> Curves:
         """k times the largest known value against k, a curve for each T; with `upper`, the upper bounds too."""
