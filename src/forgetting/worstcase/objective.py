@@ -196,7 +196,7 @@ class Drawn:
         if not gradient:
             return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
-        of_map, of_first = chain.pull(outer[:, :, None], seen)
+        of_map, _, of_first = chain.pull(outer[:, :, None], seen)
         moved = flat @ basis.spread(of_map)  # (batch, T, d^2)
         first_bar = xp.reshape(basis.unpack(of_first[:, :, 0]), (batch, d * d))
         of_P = 2 * p[:, :, None] * moved - 0.5 * shares[:, :, None] * first_bar[:, None, :]
@@ -234,13 +234,13 @@ class DrawnForgetting:
         beside = xp.reshape(xp.permute_dims(others, (0, 2, 1, 3)), (batch, basis.size, T * basis.size))
         chain = Chain.made(self.device, xp.sum(others, axis=1), self.k, others=beside)
         identity = xp.eye(d, dtype=xp.float64, device=self.device.where)
-        columns, seen = chain.apply_dual(flipped(xp, basis.pack(0.5 * (identity - P))))
+        columns, seen = chain.apply(flipped(xp, basis.pack(0.5 * (identity - P))))
         z, value, log = _attained(self.device, basis.unpack(columns[:, :, 0]), start)
         log = log + (chain.log_scale - float(np.log(self.k)))
         if not gradient:
             return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
-        of_map, of_others, of_columns = chain.pull_dual(outer[:, :, None], seen)
+        of_map, of_others, of_columns = chain.pull(outer[:, :, None], seen)
         apart = xp.permute_dims(xp.reshape(of_others, (batch, basis.size, T, basis.size)), (0, 2, 1, 3))
         moved = basis.spread(apart + of_map[:, None, :, :]) @ flat[:, :, :, None]
         moved = moved[:, :, :, 0]
