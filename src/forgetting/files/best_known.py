@@ -2,7 +2,7 @@
 
 Two halls of fame work in this way: the largest ratio of each statement (`forgetting.theory.record`), and the worst
 tasks of each size (`forgetting.tasks.worst_tasks`). In both, a value is replaced only by a larger one (`larger`), the
-files that belong to it are read only as they were recorded (`recorded`, `unsealed`), and whoever doubts a value
+files that belong to it are read only as they were recorded (`check_digest`, `unsealed`), and whoever doubts a value
 computes it again (`confirmed`).
 """
 
@@ -49,17 +49,15 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def recorded(path: Path, sha256: str, name: str) -> bytes:
-    """What a file contains; an error if the file is not the one whose SHA-256 was recorded as that of `name`."""
+def check_digest(path: Path, sha256: str, name: str) -> None:
+    """Raise unless a file is the one whose SHA-256 was recorded as that of `name`."""
     with open_regular(path) as handle:
-        content = handle.read()
-    digest = digest_of(content)
+        digest = digest_of(handle.read())
     if digest != sha256:
         raise ProblemFileError(
             f"{path}: damaged: this is not {name} (its SHA-256 is {digest[:12]}..., not {sha256[:12]}...); replace "
             "the file by an undamaged copy"
         )
-    return content
 
 
 def sealed(kind: str, data: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.files.best_known import confirmed, of_format, recorded
+from forgetting.files.best_known import check_digest, confirmed, of_format
 from forgetting.files.json_and_toml import typed
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.claim import Check, RightSide, Sides, Verdict
@@ -106,7 +106,7 @@ class Record:
     @property
     def instance(self) -> Instance:
         """The instance, read anew each time; an error names the file if the file is not what was recorded."""
-        recorded(self.path, self.sha256, f"the instance of {self.key}")
+        check_digest(self.path, self.sha256, f"the instance of {self.key}")
         return Instance.load(self.path)
 
     def verify(self) -> Verdict:

@@ -12,7 +12,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
-from forgetting.files.best_known import confirmed, recorded
+from forgetting.files.best_known import check_digest, confirmed
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import RegressionTasks, families
@@ -79,11 +79,8 @@ class Entry(KnownWorst):
                 f"{self.name}: the certificate is beside the file of the entry; read that file again"
             )
         path = (FOLDER / f"{self.name}.json" if self.path is None else self.path).with_suffix(PROOF)
-        content = recorded(path, self.proof, f"the certificate of {self.name}")
-        try:
-            return DualCertificate.from_json(content)
-        except ProblemFileError as error:
-            raise ProblemFileError(f"{path}: {error}") from error
+        check_digest(path, self.proof, f"the certificate of {self.name}")
+        return DualCertificate.load(path)
 
     def verify(self) -> Verified:
         """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, permutations, product
-from math import factorial
+from math import factorial, inf, perm
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -67,12 +67,6 @@ class MomentBlock(NamedTuple):
     rows: list[BlockRow]
 
 
-def watched(tree: Tree) -> list[int]:
-    """One task of each kind: task 0 where all are alike, else all of them."""
-    assert tree.walk.num_tasks is not None or tree.walk.symmetric
-    return [0] if tree.walk.symmetric else list(range(tree.walk.num_tasks or 0))
-
-
 class ReachedErrors:
     """The errors that occur in a tree, and those that the projection of a task is applied to.
 
@@ -81,9 +75,14 @@ class ReachedErrors:
     """
 
     def __init__(self, tree: Tree, algebra: Algebra) -> None:
-        self._tree, self._all = tree, algebra.closed
-        self.symmetric = tree.walk.symmetric
+        self.tree, self.algebra = tree, algebra
+        self.num_tasks, self.symmetric = tree.walk.num_tasks, tree.walk.symmetric
         self.words = _closed(tree.words) if algebra.closed else tree.words
+
+    @property
+    def watched(self) -> range:
+        """One task of each kind: task 0 where all are alike, else all of them."""
+        return range(1 if self.symmetric else self.num_tasks or 0)
 
     def has(self, word: Word) -> bool:
         """Whether the error occurs."""
@@ -93,13 +92,21 @@ class ReachedErrors:
         """Whether the projection of a task is applied to an error that it changes."""
         if word[-1:] == (task,):
             return False
-        return self._all or self.has((*word, task)) or self._named(word) in self._tree.ends
+        return self.algebra.closed or self.has((*word, task)) or self._named(word) in self.tree.ends
+
+    @property
+    def num_errors(self) -> float:
+        """The number of errors with the names of all tasks."""
+        if not self.symmetric:
+            return len(self.words)
+        most = self.num_tasks
+        return inf if most is None else sum(perm(most, len(set(word))) for word in self.words)
 
     def errors(self) -> list[Word]:
         """The words of all errors, with the names of all tasks; the start comes first."""
         if not self.symmetric:
             return sorted(self.words, key=_by_length)
-        letters = range(self._tree.walk.num_tasks or 0)
+        letters = range(self.num_tasks or 0)
         named = {tuple(names[letter] for letter in word) for word in self.words
                  for names in permutations(letters, len(set(word)))}  # fmt: skip
         return sorted(named, key=_by_length)
@@ -112,18 +119,18 @@ def _by_length(word: Word) -> tuple[int, Word]:
     return len(word), word
 
 
-def points_of(tree: Tree, task: int, algebra: Algebra) -> list[ErrorPoint]:
+def points_of(reach: ReachedErrors, task: int) -> list[ErrorPoint]:
     """The points of the matrix of one task; other letters are named 1, 2, ... where all tasks are alike."""
-    reach, most = ReachedErrors(tree, algebra), tree.walk.num_tasks
+    splits, most = reach.algebra.splits, reach.num_tasks
     words = {named for word in reach.words for named in _with_zero(word)} if reach.symmetric else reach.words
     points = []
     for word in sorted(words, key=_by_length):
         if reach.symmetric and most is not None and len({*word, 0}) > most:
             continue
-        if algebra.splits and word[-1:] == (task,):
+        if splits and word[-1:] == (task,):
             continue  # this is what the task keeps, or loses, of a shorter word
         applied = reach.applied(word, task)
-        if applied and algebra.splits:
+        if applied and splits:
             points += [ErrorPoint("kept", word, task), ErrorPoint("lost", word, task)]
         else:
             points.append(ErrorPoint("error", word, task))
@@ -156,14 +163,14 @@ def _with_zero(word: Word) -> Iterator[Word]:
         yield tuple(0 if letter == zero else letter + (letter < zero) for letter in word)
 
 
-def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[MomentBlock]:
+def blocks(reach: ReachedErrors, task: int) -> Iterator[MomentBlock]:
     """The diagonal blocks of the matrix of one task."""
-    points = points_of(tree, task, algebra)
-    if not tree.walk.symmetric:
+    points = points_of(reach, task)
+    if not reach.symmetric:
         yield MomentBlock("all", [BlockRow(point, 0, [(point, np.ones((1, 1)))], 1.0) for point in points])
         return
     most = max((len({*point.word} - {0}) for point in points), default=0)
-    others, many = others_of(tree.walk.num_tasks, most)
+    others, many = others_of(reach.num_tasks, most)
     if many or others is None:
         yield from _many(points, most)
     else:

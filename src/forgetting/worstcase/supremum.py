@@ -25,9 +25,8 @@ from forgetting.orderings.view import TaskView
 from forgetting.results import Result
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.worstcase.dual_certificate import DualCertificate, certified
-from forgetting.worstcase.extraction import candidates, num_errors
+from forgetting.worstcase.extraction import candidates
 from forgetting.worstcase.inner_products import Algebra, ConvexProjections, Projections, Reflections, Word
-from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import Program, program, program_size
 from forgetting.worstcase.solving import Solved, solve
 from forgetting.worstcase.solving import clarabel as solver
@@ -260,7 +259,7 @@ def _attaining(
     posed: Program, solved: Solved, ordering: Ordering
 ) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
     """The tasks of fewest dimensions that attain the largest value, and this value; else why there are no tasks."""
-    errors = num_errors(posed.tree, ReachedErrors(posed.tree, posed.algebra))
+    errors = posed.reach.num_errors
     if posed.tree.walk.num_tasks is None:
         return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
     if posed.tree.walk.num_tasks * errors**3 > MOST_WORK:
