@@ -320,6 +320,15 @@ def test_a_better_entry_of_the_user_is_shown_as_such_and_a_worse_one_changes_not
         shown("forgetting").add(better)
 
 
+def test_an_entry_of_the_user_that_beats_the_package_is_named_with_both_values():
+    stored, mine = replace(pair_entry(), own=False), replace(worst_pair_entry("loss", 3), own=True)
+    remark = f"your entry T = 2, k = 3 has {mine.value:.9g}, the package has {stored.value:.9g}"
+    two = fg.worstcase.Frontier("loss", "with-replacement", (stored, mine))
+    assert remark in two.to_table().notes
+    assert remark not in replace(two, entries=(stored,)).to_table().notes
+    assert remark not in replace(two, entries=(replace(stored, own=True), replace(mine, own=False))).to_table().notes
+
+
 def test_what_improves_is_written_to_the_folder_of_the_user_only(tmp_path):
     before = sorted(FOLDER.iterdir())
     found = fg.worstcase.improve_frontier(3, 3, 21, restarts=4, steps=100, folder=tmp_path / "own")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 from forgetting.core.arrays import IntArray, as_count, as_flag, as_path
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
+from forgetting.files.best_known import larger
 from forgetting.files.records import checked_fields
 from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
@@ -128,7 +129,6 @@ class FrontierRow(NamedTuple):
         entry: of the largest value; its tasks may be fewer than T, as clones. None if no tasks are known.
         upper: the smallest upper bound, with its source.
         slope: to the row before it, of the same T; None in the first.
-        beaten: the largest value of the package, if an entry of the user is larger.
     """
 
     T: int | None
@@ -136,7 +136,6 @@ class FrontierRow(NamedTuple):
     entry: Entry | None
     upper: Upper
     slope: Slope | None
-    beaten: float | None
 
     @property
     def value(self) -> float:
@@ -196,10 +195,7 @@ class Frontier(Result):
         rows: list[FrontierRow] = []
         for k in sorted(steps):
             entry = best_entry(self.entries, self.ordering, T, k)
-            upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
-            stored = best_entry((e for e in self.entries if not e.own), self.ordering, T, k)
-            beaten = None if entry is None or not entry.own or stored is None else stored.value
-            row = FrontierRow(T, k, entry, upper, None, beaten)
+            row = FrontierRow(T, k, entry, upper_bound(self.entries, self.quantity, self.ordering, T, k), None)
             if rows:
                 before, here = ((shown.k, shown.value, shown.upper.value) for shown in (rows[-1], row))
                 row = row._replace(slope=slope_between(before, here))
@@ -303,11 +299,14 @@ class Frontier(Result):
         return columns
 
     def _remarks(self) -> tuple[str, ...]:
+        stored = [entry for entry in self.entries if not entry.own]
         mine = [
-            f"your entry T = {row.T}, k = {row.k} has {row.value:.9g}, the package has {row.beaten:.9g}"
+            f"your entry T = {row.T}, k = {row.k} has {row.value:.9g}, the package has {beaten.value:.9g}"
             for row in self.rows
-            if row.T is not None and row.beaten is not None and row.value > row.beaten
-        ]
+            if row.T is not None and row.entry is not None and row.entry.own
+            and (beaten := best_entry(stored, self.ordering, row.T, row.k)) is not None
+            and larger(row.value, beaten.value, 0.0)
+        ]  # fmt: skip
         return (*mine, SAYS)
 
     @classmethod
@@ -375,7 +374,7 @@ def frontier(
     entries = [Entry(**vars(entry)) for entry in known_worst(quantity) if entry.ordering == ordering]
     if ordering == DRAWS:
         entries += pairs(quantity)
-    shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _whole(_several(k, "k")))
+    shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _several(k, "k"))
     for path in [] if folder is None else entry_files(as_path(folder, "folder")):
         entry = replace(Entry.read(path), own=True)
         if (entry.quantity, entry.ordering) == (quantity, ordering):
@@ -396,14 +395,10 @@ def pairs(quantity: str) -> list[Entry]:
     return [worst_pair_entry(quantity, step) for step in CLOSED if quantity == "loss" or step > 1]
 
 
-def _several(value: Any, what: str) -> tuple[float, ...] | None:
+def _several(value: Any, what: str) -> tuple[Any, ...] | None:
     """One number or several; None for all."""
     if value is None:
         return None
     several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
     given = list(value) if several else [value]
     return tuple(math.inf if what == "T" and is_inf(number) else as_count(number, what, least=1) for number in given)
-
-
-def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:
-    return None if values is None else tuple(int(value) for value in values)

@@ -155,22 +155,28 @@ def _attained(device: Device, matrix: Any, start: Any) -> tuple[Any, Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class IndependentDraws:
+    """Draws of T tasks for k steps, whose maps are matrices in a basis of the symmetric matrices."""
+
+    device: Device
+    d: int
+    k: int
+
+    @cached_property
+    def basis(self) -> SymmetricBasis:
+        """The basis of the symmetric matrices."""
+        return SymmetricBasis.made(self.device, self.d)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(IndependentDraws):
     """E L(w_k) for independent draws: C = Q^k(B_0), Q(B) = sum_m p_m P_m B P_m, B_0 = 1/2 sum_m b_m (I - P_m).
 
     Attributes:
         shares: the b_m, (T,); None for b = p, the loss of the next task.
     """
 
-    device: Device
-    d: int
-    k: int
     shares: Array | None
-
-    @cached_property
-    def basis(self) -> SymmetricBasis:
-        """The basis of the symmetric matrices."""
-        return SymmetricBasis.made(self.device, self.d)
 
     @cached_property
     def _shares(self) -> Any:
@@ -208,20 +214,11 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnForgetting:
+class DrawnForgetting(IndependentDraws):
     """E F(k) for independent draws: C = 1/k sum_m of the coefficient of e in (Q + e p_m Pi_m)^k (1/2 (I - P_m)).
 
     Pi_m(B) = P_m B P_m. A visit of m at step t leaves Q^(t-1) p_m Pi_m Q^(k-t), and the coefficient of e sums over t.
     """
-
-    device: Device
-    d: int
-    k: int
-
-    @cached_property
-    def basis(self) -> SymmetricBasis:
-        """The basis of the symmetric matrices."""
-        return SymmetricBasis.made(self.device, self.d)
 
     def numbers(self, T: int, d: int) -> float:
         size = d * (d + 1) / 2
