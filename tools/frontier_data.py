@@ -19,8 +19,8 @@ import numpy as np
 from forgetting.files.atomic import write
 from forgetting.files.best_known import digest_of, larger
 from forgetting.tasks import RegressionTasks
-from forgetting.tasks.worst_tasks import FOLDER, PROOF, entry_files, worst_equiangular
-from forgetting.worstcase.frontier_entry import DRAWS, PAIRS, TIGHT, Entry
+from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files, worst_equiangular
+from forgetting.worstcase.frontier_entry import DRAWS, TIGHT, Entry
 from forgetting.worstcase.frontier_improving import search
 from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, best_entry, frontier, pairs
 from forgetting.worstcase.supremum import worst_case
@@ -141,7 +141,7 @@ def improve(
 def prune(folder: Path = FOLDER) -> list[Path]:
     """Remove entries without a certificate whose value fewer tasks reach as clones; what was removed."""
     removed = []
-    for quantity in PAIRS:
+    for quantity in WORST_PAIRS:
         there = entries_of(folder, quantity)
         for entry in there.entries:
             if entry.path is None or entry.upper is not None or entry.T is None:
@@ -156,7 +156,7 @@ def prune(folder: Path = FOLDER) -> list[Path]:
 
 def page_tables() -> str:
     """The tables of docs/frontier.md: k times the largest known value, for each T and for any number of tasks."""
-    return "\n\n".join(_table(frontier(quantity)) for quantity in PAIRS)
+    return "\n\n".join(_table(frontier(quantity)) for quantity in WORST_PAIRS)
 
 
 def _table(shown: Frontier) -> str:
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="of searches")
     parser.add_argument("--certify", action="store_true", help="certified entries first")
-    parser.add_argument("--quantity", choices=tuple(PAIRS), help="one of the two")
+    parser.add_argument("--quantity", choices=tuple(WORST_PAIRS), help="one of the two")
     parser.add_argument("--T", type=int, nargs="*", help="numbers of tasks that are searched")
     parser.add_argument("--restarts", type=int, default=16)
     parser.add_argument("--steps", type=int, default=300)
@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.page is not None:
         write_page(given.page)
         return
-    quantities = tuple(PAIRS) if given.quantity is None else (given.quantity,)
+    quantities = tuple(WORST_PAIRS) if given.quantity is None else (given.quantity,)
     for quantity in quantities if given.certify else ():
         for T, k in CERTIFIED:
             if quantity == "loss" or k > 1:

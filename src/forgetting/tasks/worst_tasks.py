@@ -369,6 +369,9 @@ def two_lines_forgetting(k: int) -> Worst:
     return Worst(value((low + high) / 2), math.sqrt(1 - (low + high) / 2))
 
 
+WORST_PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
+
+
 def two_lines_power(power: float) -> Worst:
     """max over c of 1/8 (1 - c^2) (1 + c) c^power: E L of two lines, w* halfway, whose tasks change power/2 times.
 

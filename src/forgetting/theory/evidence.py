@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.errors import ForgettingError
-from forgetting.tasks.worst_tasks import KnownWorst, known_worst, two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, known_worst
 from forgetting.theory.claim import RightSide
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record, record_of
@@ -27,7 +27,6 @@ FAR = 0.5  # a record below this is far from 1
 LAST = 9  # bounds are compared at k up to 10^9, on a logarithmic scale
 POINTS = 400
 UNPROVED = ("refuted", "gap in the printed proof", "rate only")
-PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 @dataclass(frozen=True)
@@ -137,14 +136,14 @@ def evidence_of(claim: Claim) -> Evidence | None:
     bound, instance = right.bound, record.instance
     others = _others(bound, right.setting, instance)
     universal = _universal(bound, right)
-    drawn = bound.quantity in PAIRS and "regression" in bound.problems and "with replacement" in bound.orderings
+    drawn = bound.quantity in WORST_PAIRS and "regression" in bound.problems and "with replacement" in bound.orderings
     entries = known_worst(bound.quantity) if drawn and universal is not None else ()
     return Evidence(
         record=record,
         value=verdict.lhs / scale,
         right=verdict.rhs / scale,
         k=instance.k,
-        pair=PAIRS[bound.quantity](instance.k).value if drawn else None,
+        pair=WORST_PAIRS[bound.quantity](instance.k).value if drawn else None,
         known=_known(bound, entries),
         certified=_certified(bound, entries),
         proved=None if universal is None else _proved(bound, universal, others),

@@ -19,11 +19,10 @@ from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
+    WORST_PAIRS,
     KnownWorst,
     equiangular_loss,
     task_arrays,
-    two_lines_forgetting,
-    two_lines_loss,
 )
 from forgetting.worstcase.dual_certificate import DualCertificate
 
@@ -34,7 +33,6 @@ CLOSE = 1e-9  # relative: how far a value that is computed again may be off, bey
 TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
 PATIENCE = 60.0  # seconds that an exact value may take
 DRAWS = "with-replacement"
-PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 class Verified(NamedTuple):
@@ -132,7 +130,7 @@ class Entry(KnownWorst):
         """The supremum over all pairs of tasks."""
         if self.T != 2 or self.ordering != DRAWS:
             raise InvalidInputError("a closed form is known for T = 2 with replacement, not for this entry")
-        return PAIRS[self.quantity](self.k).value
+        return WORST_PAIRS[self.quantity](self.k).value
 
     @classmethod
     def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = DRAWS, **more: Any) -> Self:
@@ -171,8 +169,8 @@ class Entry(KnownWorst):
 
 def check_question(quantity: Any, ordering: Any) -> None:
     """Raise unless the frontier is about the quantity, and the ordering is given in words."""
-    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in PAIRS:
-        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(PAIRS))}")
+    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in WORST_PAIRS:
+        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(WORST_PAIRS))}")
     as_kind(ordering, str, "an ordering in words", "ordering: ")
 
 
@@ -197,7 +195,7 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
     (4.0, 4.0)
     """
     origin = f"fg.families.worst_pair({k}, {quantity!r})"
-    exact = PAIRS[quantity](k).value
+    exact = WORST_PAIRS[quantity](k).value
     made = task_arrays(families.worst_pair(k, quantity))
     return Entry(quantity, 2, k, evidence="closed form", value=exact, upper=exact, origin=origin, **made)
 

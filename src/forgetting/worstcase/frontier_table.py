@@ -17,10 +17,10 @@ from forgetting.files.records import checked_fields
 from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
-from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
+from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, entry_files, known_worst
 from forgetting.theory.evidence import upper_bounds, value_of
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.worstcase.frontier_entry import DRAWS, PAIRS, Entry, check_question, worst_pair_entry
+from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, worst_pair_entry
 
 __all__ = ["Frontier", "frontier"]
 
@@ -313,7 +313,7 @@ class Frontier(Result):
     def _restored(cls, values: dict[str, Any]) -> Self:
         made = cls(**checked_fields(cls, values))
         odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
-        if odd is not None or made.quantity not in PAIRS:
+        if odd is not None or made.quantity not in WORST_PAIRS:
             raise ForgettingError(f"all entries of a frontier on {made.quantity!r:.40} must be about that quantity")
         return made
 
@@ -371,7 +371,8 @@ def frontier(
     [0.1925, 0.2059, 0.2104]
     """
     check_question(quantity, ordering)
-    entries = [Entry(**vars(entry)) for entry in known_worst(quantity) if entry.ordering == ordering]
+    kept = [vars(entry) for entry in known_worst(quantity) if entry.ordering == ordering]
+    entries = [Entry(**fields | {"path": None}) for fields in kept]  # those of the package are known by their names
     if ordering == DRAWS:
         entries += pairs(quantity)
     shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _several(k, "k"))
