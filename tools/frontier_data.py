@@ -8,7 +8,6 @@ stopped at any time; with `--store` finished restarts are kept, too.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,18 +17,17 @@ from typing import Any
 import numpy as np
 
 from forgetting.files.atomic import write
+from forgetting.files.best_known import digest_of, larger
 from forgetting.tasks import RegressionTasks
-from forgetting.tasks.worst_tasks import FOLDER, PROOF, entry_files, worst_equiangular
-from forgetting.worstcase.frontier_entry import TIGHT, Entry
-from forgetting.worstcase.frontier_improving import Search
-from forgetting.worstcase.frontier_table import DRAWN, QUANTITIES, Frontier, FrontierRow, frontier, pairs
+from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files, worst_equiangular
+from forgetting.worstcase.frontier_entry import DRAWS, TIGHT, Entry
+from forgetting.worstcase.frontier_improving import search
+from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, best_entry, frontier, pairs
 from forgetting.worstcase.supremum import worst_case
 
 BEGIN, END = "<!-- made by python -m tools.frontier_data -->", "<!-- end -->"
-LARGER = 1e-6  # relative: by how much a value must exceed another one to be worth a file
 LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
 MOST_NUMBERS = 3000  # of the tasks of an entry
-DRAWS = "with-replacement"
 CERTIFIED = [(16, 1), (32, 1), *((T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None))]
 CERTIFIED += [(3, 3), (4, 3), (8, 3), (None, 3), (3, 4), (4, 4), (3, 5), (None, 4)]
 STEPS = (1, 2, 3, 4, 5, 6, 8, 16, 32, 64, 128, 256, 512, 1024, 10_000)
@@ -53,9 +51,8 @@ def store(entry: Entry, folder: Path = FOLDER) -> bool:
         return True
     old = Entry.read(path)
     proved = entry if entry.upper is not None else old
-    gain = (entry.value or 0.0) - (old.value or 0.0)
-    close = LARGER * (old.value or 0.0)
-    best = entry if gain > close or (gain >= -close and entry.d < old.d) else old
+    smaller = entry.d < old.d and not larger(old.value, entry.value)
+    best = entry if larger(entry.value, old.value) or smaller else old
     if best is old and proved.upper == old.upper:
         return False
     origin = best.origin
@@ -74,7 +71,7 @@ def certify(T: int | None, k: int, quantity: Any, folder: Path = FOLDER) -> Entr
     call = f"fg.worst_case({'np.inf' if T is None else T}, {k}, quantity={quantity!r})"
     more: dict[str, Any] = {"evidence": "certified", "upper": worst.upper}
     if len(proof) <= LARGEST_PROOF:
-        more["proof"] = hashlib.sha256(proof).hexdigest()
+        more["proof"] = digest_of(proof)
     else:
         call += f", whose certificate of {len(proof) / 1e6:.1f} MB is not kept"
     entry = (
@@ -95,7 +92,7 @@ def _with_tasks(tasks: Any, T: int, k: int, quantity: Any, call: str, more: dict
     best = max(searched, key=lambda entry: entry.value or 0.0)
     if tasks is not None and _numbers(tasks) <= MOST_NUMBERS:
         given = Entry.of(tasks, quantity, k, origin=call)
-        close = [entry for entry in searched if (entry.value or 0.0) >= (given.value or 0.0) * (1 - LARGER)]
+        close = [entry for entry in searched if not larger(given.value, entry.value)]
         best = min([*close, given], key=lambda entry: entry.d)
     origin = call if best.origin == call else f"{call}; tasks by {best.origin}"
     return replace(best, origin=origin, own=False, **more)
@@ -111,7 +108,7 @@ def _small(T: int, d: int, k: int, quantity: Any) -> Entry:
     if quantity == "forgetting" and k == 1:
         raise AssertionError("nothing is forgotten after one step")
     none = Frontier(quantity, DRAWS, ())
-    return Search(T, d, k, quantity, DRAWS, restarts=16, steps=300).best(none, 0, None)
+    return search(none, T, d, k, restarts=16, steps=300)
 
 
 def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
@@ -129,14 +126,14 @@ def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
     return entry
 
 
-def search(
+def improve(
     T: int, d: int, k: int, quantity: Any, *, restarts: int, steps: int, seed: int, keep: str | None, folder: Path
 ) -> bool:
     """One search; whether an entry was written."""
     there = entries_of(folder, quantity)
-    entry = Search(T, d, k, quantity, DRAWS, restarts, steps, None, keep).best(there, seed, None)
-    known = there._best(T, k)
-    if known is not None and known.T != T and (entry.value or 0) <= (known.value or 0) * (1 + LARGER):
+    entry = search(there, T, d, k, restarts, steps, seed, store=keep)
+    known = best_entry(there.entries, DRAWS, T, k)
+    if known is not None and known.T != T and not larger(entry.value, known.value):
         return False
     return store(replace(entry, own=False), folder)
 
@@ -144,14 +141,14 @@ def search(
 def prune(folder: Path = FOLDER) -> list[Path]:
     """Remove entries without a certificate whose value fewer tasks reach as clones; what was removed."""
     removed = []
-    for quantity in QUANTITIES:
+    for quantity in WORST_PAIRS:
         there = entries_of(folder, quantity)
         for entry in there.entries:
             if entry.path is None or entry.upper is not None or entry.T is None:
                 continue
-            others = replace(there, entries=tuple(e for e in there.entries if e is not entry))
-            best = others._best(entry.T, entry.k)
-            if best is not None and (best.value or 0) >= (entry.value or 0) * (1 - LARGER):
+            others = (other for other in there.entries if other is not entry)
+            best = best_entry(others, DRAWS, entry.T, entry.k)
+            if best is not None and not larger(entry.value, best.value):
                 entry.path.unlink()
                 removed.append(entry.path)
     return removed
@@ -159,7 +156,7 @@ def prune(folder: Path = FOLDER) -> list[Path]:
 
 def page_tables() -> str:
     """The tables of docs/frontier.md: k times the largest known value, for each T and for any number of tasks."""
-    return "\n\n".join(_table(frontier(quantity)) for quantity in QUANTITIES)
+    return "\n\n".join(_table(frontier(quantity)) for quantity in WORST_PAIRS)
 
 
 def _table(shown: Frontier) -> str:
@@ -206,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="of searches")
     parser.add_argument("--certify", action="store_true", help="certified entries first")
-    parser.add_argument("--quantity", choices=QUANTITIES, help="one of the two")
+    parser.add_argument("--quantity", choices=tuple(WORST_PAIRS), help="one of the two")
     parser.add_argument("--T", type=int, nargs="*", help="numbers of tasks that are searched")
     parser.add_argument("--restarts", type=int, default=16)
     parser.add_argument("--steps", type=int, default=300)
@@ -218,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.page is not None:
         write_page(given.page)
         return
-    quantities = QUANTITIES if given.quantity is None else (given.quantity,)
+    quantities = tuple(WORST_PAIRS) if given.quantity is None else (given.quantity,)
     for quantity in quantities if given.certify else ():
         for T, k in CERTIFIED:
             if quantity == "loss" or k > 1:
@@ -231,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if time.monotonic() > end:
             break
         began = time.monotonic()
-        new = search(
+        new = improve(
             T, d, k, quantity, restarts=given.restarts, steps=given.steps, seed=given.seed, keep=given.store,
             folder=given.folder,
         )  # fmt: skip

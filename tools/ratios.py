@@ -8,7 +8,6 @@ stopped at any time.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ import numpy as np
 
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
+from forgetting.files.best_known import digest_of, larger
 from forgetting.files.outputs import write_output
 from forgetting.theory.candidates import known_starts, mutate
 from forgetting.theory.claim import Claim
@@ -40,7 +40,6 @@ from forgetting.theory.record import (
 from forgetting.theory.verdict import Check, Sides, Verdict
 from tools.record_page import with_records
 
-LARGER = 1e-6  # relative: by how much a ratio must exceed a record to replace it
 LARGEST_FILE = 150_000  # bytes of an instance
 
 
@@ -60,7 +59,7 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     ratio = ratio_of(claim, instance)
     records = read_records(folder)
     known = records.get(claim.key)
-    if ratio is None or (known is not None and ratio <= known.ratio * (1 + LARGER)):
+    if ratio is None or not larger(ratio, None if known is None else known.ratio):
         return None
     with TemporaryDirectory() as temporary:
         path = Path(temporary) / "instance.npz"
@@ -68,7 +67,7 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
         data = path.read_bytes()
     if len(data) > LARGEST_FILE:
         return None
-    digest = hashlib.sha256(data).hexdigest()
+    digest = digest_of(data)
     record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(record.path, data)
@@ -111,7 +110,7 @@ def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Ins
         except ForgettingError:
             continue
         ratio = ratio_of(claim, instance)
-        if ratio is not None and (best is None or ratio > best[0] * (1 + LARGER)):
+        if ratio is not None and larger(ratio, None if best is None else best[0]):
             best = ratio, origin, instance
     if best is not None:
         yield best[1:]

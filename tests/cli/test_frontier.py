@@ -154,4 +154,4 @@ def test_a_damaged_entry_in_the_folder_of_the_user_is_an_error(inside, tmp_path)
     replace(entry, value=0.08, proof=None).save(tmp_path / "frontier" / "loss-T3-k2.json")
     done = inside("frontier", "show")
     assert done.code == 2
-    assert "says that its tasks reach 0.08" in done.err
+    assert "the value is recorded as 0.08" in done.err

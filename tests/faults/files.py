@@ -53,6 +53,7 @@ from forgetting.cli.problems import Loaded, Source, read_config
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.figures.items import Band, Curves, Line, Matrix, Paths, Regions, Series, Stage, Table
 from forgetting.figures.text_formats import to_csv
+from forgetting.files.best_known import seal_of
 from forgetting.files.matrices import read_matrix
 from forgetting.files.store import PROTECTED
 from forgetting.files.store import _digest as digest_of_cell
@@ -61,7 +62,7 @@ from forgetting.report.document import to_latex_file
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.studies.table import export
-from forgetting.tasks.worst_tasks import _digest, worst_equiangular
+from forgetting.tasks.worst_tasks import worst_equiangular
 from forgetting.worstcase import DualCertificate
 from forgetting.worstcase.check_certificate import digest
 
@@ -218,7 +219,7 @@ def change_entry(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
     changed = change_json(rng, data, others)
     try:
         content = json.loads(changed)
-        content["sha256"] = _digest({name: value for name, value in content.items() if name != "sha256"})
+        content["sha256"] = seal_of({name: value for name, value in content.items() if name != "sha256"})
         return json.dumps(content).encode() if rng.random() < 0.9 else changed
     except (ValueError, TypeError, AttributeError, RecursionError):
         return changed

@@ -17,11 +17,11 @@ from tools import frontier_data
 import forgetting as fg
 from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.files.best_known import seal_of
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
     KnownWorst,
-    _digest,
     entry_files,
     equiangular_loss,
     equiangular_tasks,
@@ -103,7 +103,7 @@ def damaged(**changes):
     """The text of an entry whose content was changed, with a digest that fits."""
     data = json.loads(pair_entry().to_json()) | changes
     data.pop("sha256")
-    return json.dumps({"sha256": _digest(data), **data})
+    return json.dumps({"sha256": seal_of(data), **data})
 
 
 W = list(pair_entry().w_star)
@@ -139,9 +139,12 @@ def test_a_damaged_entry_is_refused_and_the_message_names_file_and_reason(tmp_pa
 
 def test_an_entry_whose_value_its_tasks_do_not_reach_is_refused(tmp_path):
     path = saved(tmp_path, replace(pair_entry(), value=0.06))
-    with pytest.raises(ProblemFileError, match=r"says that its tasks reach 0.06, and they reach 0.0422583"):
+    with pytest.raises(
+        ProblemFileError,
+        match=r"loss-T2-k3.json: the value is recorded as 0.06, and computing it again gives 0.0422583",
+    ):
         Entry.read(path).verify()
-    with pytest.raises(ProblemFileError, match="says that its tasks reach"):
+    with pytest.raises(ProblemFileError, match=r"the value is recorded as 0\.06"):
         fg.worstcase.frontier("loss", folder=tmp_path)
 
 
@@ -163,7 +166,7 @@ def test_a_certificate_of_another_question_or_with_another_digest_is_refused(tmp
     path.with_suffix(PROOF).write_bytes(proof)
     assert Entry.read(path).verify().upper == pytest.approx(0.0910439, abs=1e-6)
     path.with_suffix(PROOF).write_bytes(proof.replace(b"1", b"2", 1))
-    with pytest.raises(ProblemFileError, match="this is not the certificate that belongs to loss-T3-k2"):
+    with pytest.raises(ProblemFileError, match="this is not the certificate of loss-T3-k2"):
         Entry.read(path).verify()
     path.with_suffix(PROOF).unlink()
     with pytest.raises(ProblemFileError, match=r"loss-T3-k2\.certificate\.json: no such file"):
@@ -171,7 +174,7 @@ def test_a_certificate_of_another_question_or_with_another_digest_is_refused(tmp
     other = replace(Entry.read(path), k=3, value=0.06, upper=0.0910440)
     moved = saved(tmp_path, other)
     moved.with_suffix(PROOF).write_bytes(proof)
-    with pytest.raises(ProblemFileError, match="the entry says that its tasks reach"):
+    with pytest.raises(ProblemFileError, match="the value is recorded as"):
         Entry.read(moved).verify()
     saved(tmp_path, replace(other, value=exact_value(other.tasks, "loss", "with-replacement", 3)[0]))
     with pytest.raises(ProblemFileError, match="the certificate is about something else"):
@@ -311,10 +314,19 @@ def test_a_better_entry_of_the_user_is_shown_as_such_and_a_worse_one_changes_not
     assert found.best(T=9, k=21).own
     assert next(row for row in found.rows if (row.T, row.k) == (9, 21)).entry.own
     wrong = replace(pair_entry(), value=0.0)
-    with pytest.raises(ProblemFileError, match="says that its tasks reach 0"):
+    with pytest.raises(ProblemFileError, match="the value is recorded as 0, and"):
         shown().add(wrong)
     with pytest.raises(InvalidInputError, match="this frontier is about forgetting"):
         shown("forgetting").add(better)
+
+
+def test_an_entry_of_the_user_that_beats_the_package_is_named_with_both_values():
+    stored, mine = replace(pair_entry(), own=False), replace(worst_pair_entry("loss", 3), own=True)
+    remark = f"your entry T = 2, k = 3 has {mine.value:.9g}, the package has {stored.value:.9g}"
+    two = fg.worstcase.Frontier("loss", "with-replacement", (stored, mine))
+    assert remark in two.to_table().notes
+    assert remark not in replace(two, entries=(stored,)).to_table().notes
+    assert remark not in replace(two, entries=(replace(stored, own=True), replace(mine, own=False))).to_table().notes
 
 
 def test_what_improves_is_written_to_the_folder_of_the_user_only(tmp_path):

@@ -16,7 +16,7 @@ from forgetting.worstcase import inner_products
 from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import program
 from forgetting.worstcase.representations import partitions, representation
-from forgetting.worstcase.tree import Alike, Given, Shuffles, Weighted, tree
+from forgetting.worstcase.tree import TaskWalk, tree
 
 QUANTITIES = ("loss", "forgetting", "next_loss")
 
@@ -33,11 +33,15 @@ def laws(T, k, rng):
     cycle, given = tuple(step % T for step in range(k + 1)), tuple(rng.integers(0, T, k + 1).tolist())
     shuffled = fg.orderings.WithoutReplacement() if k < T else fg.orderings.Reshuffled()
     return {
-        "uniform": ("uniform", Alike(T), fg.orderings.WithReplacement()),
-        "weighted": ({"weights": weights}, Weighted(T, weights), fg.orderings.WithReplacement([*map(float, weights)])),
-        "shuffles": ("shuffles", Shuffles(T), shuffled),
-        "cyclic": ({"order": cycle}, Given(T, cycle), fg.orderings.Cyclic()),
-        "given": ({"order": given}, Given(T, given), fg.orderings.Explicit(given)),
+        "uniform": ("uniform", TaskWalk(T, "uniform"), fg.orderings.WithReplacement()),
+        "weighted": (
+            {"weights": weights},
+            TaskWalk(T, "weights", weights),
+            fg.orderings.WithReplacement([*map(float, weights)]),
+        ),
+        "shuffles": ("shuffles", TaskWalk(T, "shuffles"), shuffled),
+        "cyclic": ({"order": cycle}, TaskWalk(T, "order", cycle), fg.orderings.Cyclic()),
+        "given": ({"order": given}, TaskWalk(T, "order", given), fg.orderings.Explicit(given)),
     }
 
 
@@ -71,7 +75,7 @@ def test_tasks_of_rank_zero_and_of_full_rank_are_feasible(ranks) -> None:
     rng = np.random.default_rng(1)
     P, z = random_projections(3, 3, rng, ranks), unit(3, rng)
     for quantity, k in product(QUANTITIES, (1, 2, 3)):
-        posed = program(tree(Alike(3), k, quantity), inner_products.Reflections(3, True))
+        posed = program(tree(TaskWalk(3, "uniform"), k, quantity), inner_products.Reflections(3, True))
         moments = moments_of(posed, P, z)
         expected = enumerated([p.__matmul__ for p in P], z, "uniform", k, quantity)
         assert posed.objective @ moments == pytest.approx(expected, abs=1e-12)
@@ -84,7 +88,7 @@ def test_independent_draws_are_feasible_for_infinitely_many_tasks(quantity, k) -
     """Tasks that are drawn from two subspaces are infinitely many tasks, half of them equal to each."""
     rng = np.random.default_rng(2)
     P, z = random_projections(2, 3, rng, (1, 2)), unit(3, rng)
-    posed = program(tree(Alike(None), k, quantity), inner_products.Reflections(None, True))
+    posed = program(tree(TaskWalk(None, "uniform"), k, quantity), inner_products.Reflections(None, True))
     moments = moments_of(posed, P, z, drawn=True)
     expected = enumerated([p.__matmul__ for p in P], z, "uniform", k, quantity)
     assert posed.objective @ moments == pytest.approx(expected, abs=1e-12)
@@ -163,7 +167,7 @@ def irreducible_dimension(name, T):
 )
 def test_blocks_have_as_many_positive_and_negative_directions_as_the_matrix_of_all_words(T, k) -> None:
     """At moments that belong to no tasks, so that a block that is missing, or one too many, shows."""
-    runs, names = tree(Alike(T), k, "loss"), inner_products.Reflections(T, True)
+    runs, names = tree(TaskWalk(T, "uniform"), k, "loss"), inner_products.Reflections(T, True)
     posed = program(runs, names)
     words = ReachedErrors(runs, names).errors()
     assert set(words) == {cancelled(word) for j in range(k + 1) for word in product(range(T), repeat=j)} or T == 2
@@ -233,7 +237,7 @@ def test_equal_weights_are_uniform_draws(T) -> None:
 @pytest.mark.parametrize("k", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_the_number_of_variables_stops_growing_with_the_number_of_tasks(k) -> None:
     def variables(T):
-        return program(tree(Alike(T), k, "loss"), inner_products.Reflections(T, True)).num_variables
+        return program(tree(TaskWalk(T, "uniform"), k, "loss"), inner_products.Reflections(T, True)).num_variables
 
     last = {1: 4, 2: 19, 3: 168, 4: 2788}[k]
     fewer = [variables(T) for T in range(2, min(2 * k + 1, 7))]

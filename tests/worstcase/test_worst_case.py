@@ -16,7 +16,7 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError, PatienceError, WorkerError
 from forgetting.worstcase import inner_products, solving
 from forgetting.worstcase.program import program, program_size
-from forgetting.worstcase.tree import Alike, Given, Shuffles, Weighted, tree
+from forgetting.worstcase.tree import TaskWalk, tree
 
 
 def two_lines(k):
@@ -262,12 +262,17 @@ def test_a_process_that_dies_while_it_solves_is_named(monkeypatch) -> None:
 # size
 
 
-@pytest.mark.parametrize("walk", [Alike(1), Alike(2), Alike(3), Alike(4), Alike(5), Alike(7), Alike(None), Shuffles(3),
-                                  Shuffles(4), Given(3, (0, 1, 2, 0)), Weighted(2, (0.5, 0.5))])  # fmt: skip
+WALKS = [
+    *(TaskWalk(T, "uniform") for T in (1, 2, 3, 4, 5, 7, None)), TaskWalk(3, "shuffles"), TaskWalk(4, "shuffles"),
+    TaskWalk(3, "order", (0, 1, 2, 0)), TaskWalk(2, "weights", (0.5, 0.5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_size_that_is_counted_first_is_the_size_of_the_program(walk, k) -> None:
     for rules in (
-        inner_products.Projections if isinstance(walk, Given) else inner_products.Reflections,
+        inner_products.Projections if walk.law == "order" else inner_products.Reflections,
         inner_products.ConvexProjections,
     ):
         runs, names = tree(walk, k, "loss"), rules(walk.num_tasks, walk.symmetric)

@@ -141,7 +141,7 @@ def _dispatched(
         )
     # 'auto' batches hold parts of 0.2 s in all; arrays are sent as they are, since read-only ones compile again
     ours = _starts_processes(backend)
-    more = {"initializer": _end_with, "initargs": (os.getpid(),)} if ours else {}  # also for workers that get no part
+    more = {"initializer": end_with, "initargs": (os.getpid(),)} if ours else {}  # also for workers that get no part
     pool = Pool(
         n_jobs=count,
         return_as="generator_unordered",
@@ -226,7 +226,7 @@ class _Task:
 
     def __call__(self, number: int, part: Any) -> tuple[int, Any]:
         if os.getppid() == self.driver:
-            _end_with(self.driver)
+            end_with(self.driver)
             if self.folder is not None and self.folder != _folder():  # the driver moved since it started the process
                 os.chdir(self.folder)
         with one_core(), _one_numba_thread():
@@ -259,7 +259,7 @@ def _one_numba_thread() -> Iterator[None]:
 _watched = False
 
 
-def _end_with(driver: int) -> None:
+def end_with(driver: int) -> None:
     """Start, once in a process, a thread that ends the process when its parent ends; Ctrl-C is for the parent."""
     global _watched
     if _watched:

@@ -24,7 +24,7 @@ from forgetting.core.names import only
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
-from forgetting.tasks.worst_tasks import two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import WORST_PAIRS
 
 __all__ = [
     "back_and_forth",
@@ -121,10 +121,9 @@ def worst_pair(k: int, quantity: str = "loss") -> RegressionTasks:
     >>> round(27 * float(fg.expect(pair, fg.orderings.WithReplacement(), 1).loss), 9)
     4.0
     """
-    worst = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
-    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in worst:
+    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in WORST_PAIRS:
         raise InvalidInputError(f"quantity must be 'loss' or 'forgetting', got {quantity!r:.60}")
-    return two_lines(math.acos(worst[quantity](as_count(k, "k", least=1)).cosine))
+    return two_lines(math.acos(WORST_PAIRS[quantity](as_count(k, "k", least=1)).cosine))
 
 
 def orthogonal(d: int) -> RegressionTasks:

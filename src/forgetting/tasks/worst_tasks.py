@@ -10,8 +10,6 @@ equiangular tasks: T lines with one angle between all of them.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +25,8 @@ from forgetting.core.arrays import Array, as_count, as_number, as_path
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.json_and_toml import decode_json, write_json
+from forgetting.files.best_known import sealed, unsealed
+from forgetting.files.json_and_toml import write_json
 from forgetting.files.records import typed
 from forgetting.geometry import orthogonal_complement
 from forgetting.tasks.regression import RegressionTasks
@@ -169,25 +168,17 @@ class KnownWorst:
 
     def to_json(self) -> str:
         """The text of the file: numbers as the shortest decimals that give the same float64, and a SHA-256 of all."""
-        data = {"format": FORMAT, **{name: getattr(self, name) for name in _names()}}
-        return json.dumps({"sha256": _digest(data), **data}, separators=(",", ":"))
+        return sealed(FORMAT, {name: getattr(self, name) for name in _names()})
 
     @classmethod
     def from_json(cls, text: str | bytes, path: Path | None = None) -> Self:
         """The entry that `to_json` wrote; an error says what is wrong with it."""
-        data = decode_json(text)
-        if data.get("format") != FORMAT:
-            raise ProblemFileError(f"its 'format' entry is {data.get('format')!r:.60}, not {FORMAT!r}")
-        given = data.pop("sha256", None)
-        if given != _digest(data):
-            raise ProblemFileError("its content was changed: the SHA-256 does not fit")
-        del data["format"]
-        names = _names()
-        if set(data) != set(names):
-            odd = sorted(set(names) ^ set(data))
+        data, names = unsealed(text, FORMAT), _names()
+        odd = sorted({*names} ^ {*data})
+        if odd:
             raise ProblemFileError(f"{odd[0]!r:.60} is {'missing' if odd[0] in names else 'unknown'}")
         entry: KnownWorst = typed(KnownWorst, data, "entry")
-        return cls(**{name: getattr(entry, name) for name in names}, path=path)
+        return cls(**vars(entry) | {"path": path})
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
@@ -248,11 +239,6 @@ def _kernel_rows(rows: Any) -> Array:
 def _names() -> list[str]:
     """The names in a file, which are the fields but for the path."""
     return [attribute.name for attribute in fields(KnownWorst) if attribute.name != "path"]
-
-
-def _digest(data: dict[str, Any]) -> str:
-    text = json.dumps({name: data[name] for name in sorted(data)}, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache
@@ -382,6 +368,9 @@ def two_lines_forgetting(k: int) -> Worst:
         third = (high - low) / 3
         low, high = (low + third, high) if value(low + third) < value(high - third) else (low, high - third)
     return Worst(value((low + high) / 2), math.sqrt(1 - (low + high) / 2))
+
+
+WORST_PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 def two_lines_power(power: float) -> Worst:

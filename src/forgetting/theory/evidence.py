@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.errors import ForgettingError
-from forgetting.tasks.worst_tasks import KnownWorst, known_worst, two_lines_forgetting, two_lines_loss
+from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, known_worst
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record, record_of
 from forgetting.theory.registry import all_bounds
@@ -26,7 +27,6 @@ FAR = 0.5  # a record below this is far from 1
 LAST = 9  # bounds are compared at k up to 10^9, on a logarithmic scale
 POINTS = 400
 UNPROVED = ("refuted", "gap in the printed proof", "rate only")
-PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
 
 
 @dataclass(frozen=True)
@@ -136,14 +136,14 @@ def evidence_of(claim: Claim) -> Evidence | None:
     bound, instance = right.bound, record.instance
     others = _others(bound, right.setting, instance)
     universal = _universal(bound, right)
-    drawn = bound.quantity in PAIRS and "regression" in bound.problems and "with replacement" in bound.orderings
+    drawn = bound.quantity in WORST_PAIRS and "regression" in bound.problems and "with replacement" in bound.orderings
     entries = known_worst(bound.quantity) if drawn and universal is not None else ()
     return Evidence(
         record=record,
         value=verdict.lhs / scale,
         right=verdict.rhs / scale,
         k=instance.k,
-        pair=PAIRS[bound.quantity](instance.k).value if drawn else None,
+        pair=WORST_PAIRS[bound.quantity](instance.k).value if drawn else None,
         known=_known(bound, entries),
         certified=_certified(bound, entries),
         proved=None if universal is None else _proved(bound, universal, others),
@@ -157,15 +157,22 @@ def _others(bound: Bound, setting: Setting, instance: Instance) -> list[Bound]:
         return []
     orderings = describe_ordering(instance.ordering, as_regression(instance.problem), instance.k)
     schemes = describe_scheme(instance.scheme, instance.problem)[0]
+    known = upper_bounds(bound.quantity, setting.problem, orderings, schemes)
+    return [other for other in known if other is not bound]
+
+
+def upper_bounds(
+    quantity: str, problem: str, orderings: Set[str], schemes: Set[str], unproved: tuple[str, ...] = UNPROVED
+) -> list[Bound]:
+    """The upper bounds on a quantity that cover such problems and one of the orderings and schemes, and are proved."""
     return [
-        other
-        for other in all_bounds(quantity=bound.quantity)
-        if other is not bound
-        and other.kind == "upper"
-        and other.status not in UNPROVED
-        and setting.problem in other.problems
-        and not orderings.isdisjoint(other.orderings)
-        and not schemes.isdisjoint(other.schemes)
+        bound
+        for bound in all_bounds(quantity=quantity)
+        if bound.kind == "upper"
+        and bound.status not in unproved
+        and problem in bound.problems
+        and not orderings.isdisjoint(bound.orderings)
+        and not schemes.isdisjoint(bound.schemes)
     ]
 
 
@@ -182,7 +189,8 @@ def _with_steps(bound: Bound, setting: Setting, k: int) -> Setting:
     return Setting(T=k + 1, eta=setting.eta, beta=setting.beta, problem=setting.problem) if one_pass else setting
 
 
-def _value(bound: Bound, setting: Setting, k: int) -> float | None:
+def value_of(bound: Bound, setting: Setting, k: int) -> float | None:
+    """The bound at these numbers; None if the bound needs more numbers, or does not cover these."""
     try:
         return bound.value(setting, k)
     except ForgettingError:
@@ -194,8 +202,8 @@ def _proved(bound: Bound, setting: Setting, others: list[Bound]) -> Share | None
     worst: Share | None = None
     for k in np.unique(np.geomspace(1, 10**LAST, POINTS).astype(np.int64)).tolist():
         at = _with_steps(bound, setting, k)
-        own = _value(bound, at, k)
-        values = {other.key: value for other in others if (value := _value(other, at, k)) is not None}
+        own = value_of(bound, at, k)
+        values = {other.key: value for other in others if (value := value_of(other, at, k)) is not None}
         if not own or not values:  # a bound of 0 leaves nothing to compare
             continue
         key = min(values, key=lambda name: values[name])
@@ -205,7 +213,7 @@ def _proved(bound: Bound, setting: Setting, others: list[Bound]) -> Share | None
 
 
 def _smallest(right: RightSide, others: list[Bound]) -> Share | None:
-    values = {other.key: value for other in others if (value := _value(other, right.setting, right.k)) is not None}
+    values = {other.key: value for other in others if (value := value_of(other, right.setting, right.k)) is not None}
     best = min(values, key=lambda key: values[key], default=None)
     if best is None or values[best] >= right.value:
         return None
@@ -216,7 +224,7 @@ def _known(bound: Bound, entries: tuple[KnownWorst, ...]) -> Share | None:
     shares = [
         Share(entry.value / right, entry.k, f"T = {entry.T}, {entry.evidence}: {entry.name}")
         for entry in entries
-        if entry.value is not None and (right := _value(bound, Setting(), entry.k)) is not None
+        if entry.value is not None and (right := value_of(bound, Setting(), entry.k)) is not None
     ]
     return max(shares, key=lambda share: share.share, default=None)
 
@@ -224,7 +232,7 @@ def _known(bound: Bound, entries: tuple[KnownWorst, ...]) -> Share | None:
 def _certified(bound: Bound, entries: tuple[KnownWorst, ...]) -> tuple[Share, ...]:
     shares: dict[int, Share] = {}
     for entry in entries:
-        right = _value(bound, Setting(), entry.k)
+        right = value_of(bound, Setting(), entry.k)
         if entry.upper is not None and entry.T is None and right is not None:
             share = Share(entry.upper / right, entry.k, "a certificate")
             shares[entry.k] = min(share, shares.get(entry.k, share), key=lambda known: known.share)

@@ -10,7 +10,6 @@ the same orderings computes its left side all the same, and the setting at which
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.files.json_and_toml import decode_json
+from forgetting.files.best_known import check_digest, confirmed, of_format
 from forgetting.files.records import typed
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance
@@ -108,17 +107,7 @@ class Record:
     @property
     def instance(self) -> Instance:
         """The instance, read anew each time; an error names the file if the file is not what was recorded."""
-        try:
-            digest = hashlib.sha256(self.path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise ProblemFileError(
-                f"{self.path}: the record of {self.key} cannot be read ({error.strerror})"
-            ) from error
-        if digest != self.sha256:
-            raise ProblemFileError(
-                f"{self.path}: damaged: this is not the instance that was recorded for {self.key} (its SHA-256 is "
-                f"{digest[:12]}..., not {self.sha256[:12]}...); install the package again"
-            )
+        check_digest(self.path, self.sha256, f"the instance of {self.key}")
         return Instance.load(self.path)
 
     def verify(self) -> Verdict:
@@ -130,11 +119,7 @@ class Record:
         """
         verdict = both_sides(self.claim, self.instance)
         allowed = CLOSE * self.ratio + (verdict.doubt / verdict.rhs if verdict.rhs > 0 else 0.0)
-        if not abs(verdict.ratio - self.ratio) <= allowed:  # NaN is not close
-            raise ProblemFileError(
-                f"{self.path}: the record of {self.key} says ratio {self.ratio:.6g}, and computing it again gives "
-                f"{verdict.ratio:.6g}; install the package again, or report a change of the statement"
-            )
+        confirmed(self.path, f"the ratio of {self.key}", self.ratio, verdict.ratio, allowed)
         return verdict
 
     @property
@@ -159,10 +144,8 @@ def read_records(folder: Path | None = None) -> dict[str, Record]:
     if not path.exists():
         return {}
     try:
-        data = decode_json(path.read_bytes())
-        if data.get("format") != FORMAT or not isinstance(data.get("records"), dict):
-            raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}, or it has no records")
-        entries = {key: typed(_Entry, entry, key) for key, entry in data["records"].items()}
+        rows = typed(dict[str, Any], of_format(path.read_bytes(), FORMAT).get("records"), "records")
+        entries = {key: typed(_Entry, entry, key) for key, entry in rows.items()}
         for key, entry in entries.items():
             if Path(entry.file).name != entry.file or not (math.isfinite(entry.ratio) and entry.ratio >= 0):
                 raise ProblemFileError(f"{key}: no file {entry.file!r:.60} or ratio {entry.ratio}")

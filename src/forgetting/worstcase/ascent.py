@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,7 @@ FLAT = 1e-9  # the gradient of the logarithm below which a collection is finishe
 LEAST = 2.0**-30  # the shortest step, relative to that of L-BFGS
 
 
-@dataclass(eq=False)
-class Point:
+class Point(NamedTuple):
     """A batch of collections, on the CPU.
 
     Attributes:
@@ -60,27 +59,18 @@ class Point:
     log_value: Array
     slope: Array
 
-    @property
-    def parts(self) -> tuple[Array, Array, Array, Array, Array, Array]:
-        """The arrays of the point, all with the collections along their first axis."""
-        return self.frames, self.kernel, self.logits, self.start, self.log_value, self.slope
-
     @classmethod
     def joined(cls, points: Sequence[Point]) -> Point:
         """One batch of several."""
-        frames, kernel, logits, start, value, slope = map(
-            np.concatenate, zip(*(point.parts for point in points), strict=True)
-        )
-        return cls(frames, kernel, logits, start, value, slope)
+        return cls(*map(np.concatenate, zip(*points, strict=True)))
 
     def part(self, rows: IntArray) -> Point:
         """Some collections of the batch."""
-        frames, kernel, logits, start, value, slope = (part[rows] for part in self.parts)
-        return Point(frames, kernel, logits, start, value, slope)
+        return Point(*(array[rows] for array in self))
 
-    def replace(self, rows: IntArray, other: Point) -> None:
+    def put(self, rows: IntArray, other: Point) -> None:
         """Put collections of another batch in the place of these."""
-        for mine, new in zip(self.parts, other.parts, strict=True):
+        for mine, new in zip(self, other, strict=True):
             mine[rows] = new
 
 
@@ -329,10 +319,8 @@ class Climb:
 
     def point(self) -> Point:
         """The collections, on the CPU."""
-        frames, kernel, logits, start = (
-            np.array(self.device.take(part)) for part in (self.frames, self.kernel, self.logits, self.start)
-        )
-        return Point(frames, kernel, logits, start, self.values.copy(), self.slopes.copy())
+        there = (np.array(self.device.take(part)) for part in (self.frames, self.kernel, self.logits, self.start))
+        return Point._make([*there, self.values.copy(), self.slopes.copy()])
 
 
 def starting_point(

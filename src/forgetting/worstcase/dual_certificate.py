@@ -138,7 +138,7 @@ def _squares(matrix: MomentMatrix, dual: Array, program: Program) -> tuple[tuple
     roots = (vectors[:, kept] * np.sqrt(values[kept])).T
     entries: list[tuple[int, Word, float]] = []
     for row, member in enumerate(matrix.members):
-        for factor, point in matrix.block.element(member):
+        for factor, point in matrix.block.rows[member].terms():
             for share, word in point.terms(program.algebra):
                 entries.append((row, word, factor * float(share)))
     columns = {word: at for at, word in enumerate(sorted({word for _, word, _ in entries}))}

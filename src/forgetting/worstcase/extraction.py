@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import perm
 
 import numpy as np
 
@@ -19,20 +18,10 @@ from forgetting.core.arrays import Array
 from forgetting.sets import Polyhedron
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.worstcase.inner_products import Word, extended
-from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import Program
-from forgetting.worstcase.tree import Tree
 
 THRESHOLDS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 EDGE = 1e-6  # eigenvalues of a compressed projection within this distance of 0 or 1 are 0 or 1
-
-
-def num_errors(tree: Tree, reach: ReachedErrors) -> float:
-    """The number of errors with the names of all tasks."""
-    if not tree.walk.symmetric:
-        return len(reach.words)
-    most = tree.walk.num_tasks
-    return float("inf") if most is None else sum(perm(most, len(set(word))) for word in reach.words)
 
 
 def candidates(program: Program, moments: Array) -> Iterator[RegressionTasks | ConvexSets]:
@@ -57,12 +46,8 @@ class _Space:
     moments: Array
 
     @cached_property
-    def reach(self) -> ReachedErrors:
-        return ReachedErrors(self.program.tree, self.program.algebra)
-
-    @cached_property
     def errors(self) -> list[Word]:
-        return self.reach.errors()
+        return self.program.reach.errors()
 
     @cached_property
     def place(self) -> dict[Word, int]:
@@ -155,7 +140,7 @@ class _Space:
         rank, back = len(vectors), np.linalg.pinv(vectors)
         projected: list[tuple[list[Word], Array, Array]] = []
         for task in range(self.num_tasks):
-            words = [word for word in self.errors if self.reach.applied(word, task)]
+            words = [word for word in self.errors if self.program.reach.applied(word, task)]
             after = [extended(word, task) for word in words]
             inside = back.T @ self.inner(self.errors, after)
             outside = self.inner(after, after) - inside.T @ inside

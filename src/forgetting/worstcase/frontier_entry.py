@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -13,18 +12,17 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
-from forgetting.files.arrays import open_regular
+from forgetting.files.best_known import check_digest, confirmed
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import RegressionTasks, families
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
+    WORST_PAIRS,
     KnownWorst,
     equiangular_loss,
     task_arrays,
-    two_lines_forgetting,
-    two_lines_loss,
 )
 from forgetting.worstcase.dual_certificate import DualCertificate
 
@@ -34,7 +32,7 @@ LARGEST = 128  # dimensions of constructed tasks that `fg.expect` computes; larg
 CLOSE = 1e-9  # relative: how far a value that is computed again may be off, beyond its own uncertainty
 TIGHT = 1e-5  # relative: a value this close to its upper bound is the supremum
 PATIENCE = 60.0  # seconds that an exact value may take
-PAIRS = {"loss": two_lines_loss, "forgetting": two_lines_forgetting}
+DRAWS = "with-replacement"
 
 
 class Verified(NamedTuple):
@@ -79,14 +77,8 @@ class Entry(KnownWorst):
                 f"{self.name}: the certificate is beside the file of the entry; read that file again"
             )
         path = (FOLDER / f"{self.name}.json" if self.path is None else self.path).with_suffix(PROOF)
-        with open_regular(path) as handle:
-            content = handle.read()
-        if hashlib.sha256(content).hexdigest() != self.proof:
-            raise ProblemFileError(f"{path}: damaged: this is not the certificate that belongs to {self.name}")
-        try:
-            return DualCertificate.from_json(content)
-        except ProblemFileError as error:
-            raise ProblemFileError(f"{path}: {error}") from error
+        check_digest(path, self.proof, f"the certificate of {self.name}")
+        return DualCertificate.load(path)
 
     def verify(self) -> Verified:
         """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.
@@ -96,68 +88,52 @@ class Entry(KnownWorst):
         """
         where = self.name if self.path is None else str(self.path)
         value = upper = None
-        if self.value is not None and self.construction and self.d > LARGEST:
-            value = self._constructed(where)
-        elif self.T is not None and self.value is not None:
-            try:
-                tasks = self.tasks
-                assert tasks is not None
-                value, doubt = exact_value(tasks, self.quantity, self.ordering, self.k)
-            except ForgettingError as error:
-                raise ProblemFileError(f"{where}: {error}") from error
-            if not abs(value - self.value) <= CLOSE * self.value + doubt:
-                raise ProblemFileError(
-                    f"{where}: the entry says that its tasks reach {self.value:.12g}, and they reach {value:.12g}"
-                )
-        if self.certificate is not None:
-            self._check_question(self.certificate, where)
-            try:
-                upper = self.certificate.verify()
-            except InvalidInputError as error:
-                raise ProblemFileError(f"{where}: {error}") from error
-            if self.upper is None or not self.certificate.upper <= self.upper:
-                raise ProblemFileError(
-                    f"{where}: the upper bound {self.upper} is smaller than the one of its certificate, "
-                    f"{self.certificate.upper}"
-                )
-        elif self.evidence == "closed form" and self.upper is not None:
-            upper = self._closed_form(where)
+        try:
+            if self.value is not None:
+                computed, doubt = self._computed()
+                value = confirmed(where, "the value", self.value, computed, CLOSE * self.value + doubt)
+            if self.certificate is not None:
+                upper = self._proved(self.certificate)
+            elif self.evidence == "closed form" and self.upper is not None:
+                upper = confirmed(where, "the upper bound", self.upper, self._closed_form(), CLOSE * self.upper)
+        except ProblemFileError:
+            raise
+        except ForgettingError as error:
+            raise ProblemFileError(f"{where}: {error}") from error
         return Verified(value, upper)
 
-    def _check_question(self, certificate: DualCertificate, where: str) -> None:
-        """Raise unless the certificate is about this entry."""
-        law = "uniform" if self.ordering == "with-replacement" else None
-        data = certificate.data
-        said = {name: data.get(name) for name in ("quantity", "tasks", "k", "law")}
-        if law is None:
-            raise ProblemFileError(
-                f"{where}: certificates are kept for draws with replacement, not for {self.ordering}"
+    def _computed(self) -> tuple[float, float]:
+        """The value of the tasks, and a bound on its error."""
+        if self.construction and self.d > LARGEST:
+            if self._share is None or self.T is None or (self.quantity, self.ordering) != ("loss", DRAWS):
+                raise InvalidInputError(f"no closed form of {self.construction!r} for this entry")
+            return equiangular_loss(self.T, self._share, self.k), 0.0
+        tasks = self.tasks
+        assert tasks is not None
+        return exact_value(tasks, self.quantity, self.ordering, self.k)
+
+    def _proved(self, certificate: DualCertificate) -> float:
+        """The upper bound that a certificate proves, if that is the question and the claim of this entry."""
+        law = "uniform" if self.ordering == DRAWS else None  # certificates are kept for no other ordering
+        asked = {"quantity": self.quantity, "tasks": self.T, "k": self.k, "law": law}
+        said = {name: certificate.data.get(name) for name in asked}
+        if said != asked or certificate.data.get("kind") == "convex":
+            raise InvalidInputError(f"the certificate is about something else: {said}")
+        proved = certificate.verify()
+        if self.upper is None or not certificate.upper <= self.upper:
+            raise InvalidInputError(
+                f"the upper bound {self.upper} is smaller than the one of its certificate, {certificate.upper}"
             )
-        if (
-            said != {"quantity": self.quantity, "tasks": self.T, "k": self.k, "law": law}
-            or data.get("kind") == "convex"
-        ):
-            raise ProblemFileError(f"{where}: the certificate is about something else: {said}")
+        return proved
 
-    def _constructed(self, where: str) -> float:
-        """The value of a construction by its closed form."""
-        if self._share is None or self.T is None or (self.quantity, self.ordering) != ("loss", "with-replacement"):
-            raise ProblemFileError(f"{where}: no closed form of {self.construction!r} for this entry")
-        value = equiangular_loss(self.T, self._share, self.k)
-        if self.value is None or not abs(value - self.value) <= CLOSE * value:
-            raise ProblemFileError(f"{where}: the entry says {self.value}, and its closed form is {value:.12g}")
-        return value
-
-    def _closed_form(self, where: str) -> float:
-        if self.T != 2 or self.ordering != "with-replacement":
-            raise ProblemFileError(f"{where}: a closed form is known for T = 2 with replacement, not for this entry")
-        upper = PAIRS[self.quantity](self.k).value
-        if self.upper is None or not abs(upper - self.upper) <= CLOSE * upper:
-            raise ProblemFileError(f"{where}: the closed form is {upper:.12g}, not {self.upper}")
-        return upper
+    def _closed_form(self) -> float:
+        """The supremum over all pairs of tasks."""
+        if self.T != 2 or self.ordering != DRAWS:
+            raise InvalidInputError("a closed form is known for T = 2 with replacement, not for this entry")
+        return WORST_PAIRS[self.quantity](self.k).value
 
     @classmethod
-    def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = "with-replacement", **more: Any) -> Self:
+    def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = DRAWS, **more: Any) -> Self:
         """An entry of tasks: rows are made orthonormal and w* a unit vector, and the exact value is computed.
 
         `more` are further attributes, such as `origin`.
@@ -167,16 +143,10 @@ class Entry(KnownWorst):
         4.0
         """
         as_kind(tasks, RegressionTasks, "regression tasks", "tasks: ")
-        if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in PAIRS:
-            raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(PAIRS))}")
-        as_kind(ordering, str, "an ordering in words", "ordering: ")
-        k, made = as_count(k, "k", least=1), task_arrays(tasks)
-        kept = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **made).tasks
-        assert kept is not None
-        return cls(
-            quantity, tasks.num_tasks, k, ordering,
-            value=exact_value(kept, quantity, ordering, k)[0], **made, **more,
-        )  # fmt: skip
+        check_question(quantity, ordering)
+        k = as_count(k, "k", least=1)
+        entry = cls(quantity, tasks.num_tasks, k, ordering, value=0.0, **task_arrays(tasks), **more)
+        return replace(entry, value=entry._computed()[0])
 
     @property
     def how(self) -> str:
@@ -197,10 +167,11 @@ class Entry(KnownWorst):
         return f"{self.quantity} after k = {self.k}, {self.ordering}, {tasks}: {self.how}{reached}{proved}"
 
 
-def as_entry(known: KnownWorst) -> Entry:
-    """The entry of a file of the package, which is known by its name."""
-    names = (kept.name for kept in fields(KnownWorst) if kept.name != "path")
-    return Entry(**{name: getattr(known, name) for name in names})
+def check_question(quantity: Any, ordering: Any) -> None:
+    """Raise unless the frontier is about the quantity, and the ordering is given in words."""
+    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in WORST_PAIRS:
+        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, tuple(WORST_PAIRS))}")
+    as_kind(ordering, str, "an ordering in words", "ordering: ")
 
 
 def exact_value(tasks: RegressionTasks, quantity: str, ordering: str, k: int) -> tuple[float, float]:
@@ -224,7 +195,7 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
     (4.0, 4.0)
     """
     origin = f"fg.families.worst_pair({k}, {quantity!r})"
-    exact = PAIRS[quantity](k).value
+    exact = WORST_PAIRS[quantity](k).value
     made = task_arrays(families.worst_pair(k, quantity))
     return Entry(quantity, 2, k, evidence="closed form", value=exact, upper=exact, origin=origin, **made)
 

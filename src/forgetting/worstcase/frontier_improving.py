@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,17 @@ from typing import Any
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import as_file_error, require_writable
+from forgetting.files.best_known import larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
-from forgetting.worstcase.frontier_entry import Entry
-from forgetting.worstcase.frontier_table import Frontier, frontier, upper_bound
+from forgetting.worstcase.frontier_entry import DRAWS, Entry
+from forgetting.worstcase.frontier_table import Frontier, best_entry, frontier, upper_bound
 from forgetting.worstcase.search import adversarial_search
 
 __all__ = ["Improvement", "improve_frontier"]
 
 CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
-LARGER = 1e-9  # relative: by how much a value must exceed what is known
+LARGER = 1e-9  # relative: by how much an exact value must exceed what is known
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Improvement:
     @property
     def better(self) -> bool:
         """Whether the value is larger than the largest that was known."""
-        assert self.entry.value is not None
-        return self.entry.value > self.known * (1 + LARGER)
+        return larger(self.entry.value, self.known, LARGER)
 
     def __str__(self) -> str:
         entry = self.entry
@@ -64,7 +64,7 @@ def improve_frontier(
     d: int | None = None,
     k: int = 1,
     quantity: Any = "loss",
-    ordering: str = "with-replacement",
+    ordering: str = DRAWS,
     *,
     tasks: Problem | None = None,
     restarts: int = 16,
@@ -98,7 +98,7 @@ def improve_frontier(
     >>> tried.better, tried.path
     (False, None)
     """
-    steps_asked = as_count(k, "k", least=1)
+    k = as_count(k, "k", least=1)
     limit = None if seconds is None else as_number(seconds, "seconds", above=0)
     as_ordering(ordering)
     own = as_path(folder, "folder")
@@ -107,25 +107,22 @@ def improve_frontier(
     if tasks is not None:
         if T is not None or d is not None:
             raise InvalidInputError("tasks have their own T and d: leave both out")
-        entry = _given(tasks, quantity, steps_asked, ordering)
+        entry = Entry.of(_regression(tasks), quantity, k, ordering, origin="tasks of the user", own=True)
     else:
         if T is None or d is None:
             raise InvalidInputError("give T and d, or tasks")
-        number = seed_from(seed)
-        search = Search(
-            as_count(T, "T", least=2), as_count(d, "d", least=2), steps_asked, quantity, ordering,
-            as_count(restarts, "restarts", least=1), as_count(steps, "steps", least=1), device, store,
+        entry = search(
+            there, as_count(T, "T", least=2), as_count(d, "d", least=2), k, as_count(restarts, "restarts", least=1),
+            as_count(steps, "steps", least=1), seed_from(seed), limit, device=device, store=store,
         )  # fmt: skip
-        entry = search.best(there, number, limit)
-    assert entry.T is not None
-    best = there._best(entry.T, entry.k)
-    improvement = Improvement(entry, 0.0 if best is None or best.value is None else best.value, None)
+    known = best_entry(there.entries, ordering, entry.T, k)
+    improvement = Improvement(entry, 0.0 if known is None or known.value is None else known.value, None)
     if not improvement.better:
         return improvement
-    upper = upper_bound(there.entries, quantity, ordering, entry.T, entry.k)
-    if improvement.entry.value is not None and improvement.entry.value > upper.value * (1 + CONTRADICTS):
+    upper = upper_bound(there.entries, quantity, ordering, entry.T, k)
+    if larger(entry.value, upper.value, CONTRADICTS):
         raise InvalidInputError(
-            f"T = {entry.T}, k = {entry.k}: the value {improvement.entry.value:.12g} is above the upper bound "
+            f"T = {entry.T}, k = {k}: the value {entry.value:.12g} is above the upper bound "
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
     path = own / f"{entry.name}.json"
@@ -135,73 +132,58 @@ def improve_frontier(
     return replace(improvement, path=path, entry=replace(entry, path=path))
 
 
-def _given(tasks: Problem, quantity: Any, k: int, ordering: str) -> Entry:
+def _regression(tasks: Problem) -> RegressionTasks:
     problem = as_kind(tasks, Problem, "tasks", "tasks: ")
     data = problem.linear.data if problem.linear is not None else None
     if data is None or data.geometry.dim == 0:
         raise InvalidInputError("tasks: expected linear regression tasks that are not all zero")
-    return Entry.of(data, quantity, k, ordering, origin="tasks of the user", own=True)
+    return data
 
 
-@dataclass(frozen=True)
-class Search:
-    """Searches for one T, d and k."""
-
-    T: int
-    d: int
-    k: int
-    quantity: Any
-    ordering: str
-    restarts: int = 16
-    steps: int = 500
-    device: Any = None
-    store: str | Path | None = None
-
-    def best(self, there: Frontier, seed: int, seconds: float | None) -> Entry:
-        """The largest value of searches from random and known tasks."""
-        end = math.inf if seconds is None else time.monotonic() + seconds
-        largest: Entry | None = None
-        for number in range(seed, seed + 10**9):
-            for entry in self._once(there, number):
-                if largest is None or (entry.value or 0.0) > (largest.value or 0.0):
-                    largest = entry
-                if seconds is not None and time.monotonic() > end:
-                    return largest
-            if seconds is None:
-                break
-        assert largest is not None
-        return largest
-
-    def _once(self, there: Frontier, seed: int) -> Iterator[Entry]:
-        known = starts(there, self.T, self.d, self.k)
-        share = max(self.restarts // (len(known) + 2), 1)
-        yield self._searched(None, max(self.restarts - share * len(known), 1), seed, "random tasks")
-        for entry in known:
-            yield self._searched(entry.tasks, share, seed, entry.name)
-
-    def _searched(self, start: RegressionTasks | None, restarts: int, seed: int, words: str) -> Entry:
-        result = adversarial_search(
-            self.T, self.d, None, self.k, self.quantity, self.ordering, restarts=restarts, steps=self.steps, seed=seed,
-            start=start, device=self.device, store=self.store,
-        )  # fmt: skip
-        origin = (
-            f"fg.adversarial_search({self.T}, {self.d}, None, {self.k}, {self.quantity!r}, restarts={restarts}, "
-            f"steps={self.steps}, seed={seed}) from {words}"
-        )
-        return Entry.of(result.tasks, self.quantity, self.k, self.ordering, origin=origin, own=True)
+def search(
+    there: Frontier, T: int, d: int, k: int, restarts: int, steps: int, seed: int = 0, seconds: float | None = None,
+    **where: Any,
+) -> Entry:  # fmt: skip
+    """The largest value of searches from random and known tasks, with more seeds until the seconds are over."""
+    quantity: Any = there.quantity
+    known = starts(there, T, d, k)
+    share = max(restarts // (len(known) + 2), 1)
+    begins: list[tuple[RegressionTasks | None, int, str]] = [
+        (None, max(restarts - share * len(known), 1), "random tasks"),
+        *((entry.tasks, share, entry.name) for entry in known),
+    ]
+    end = time.monotonic() + (seconds or 0.0)
+    largest: Entry | None = None
+    for number in [seed] if seconds is None else count(seed):
+        for start, tries, words in begins:
+            result = adversarial_search(
+                T, d, None, k, quantity, there.ordering, restarts=tries, steps=steps, seed=number, start=start,
+                **where,
+            )  # fmt: skip
+            origin = (
+                f"fg.adversarial_search({T}, {d}, None, {k}, {quantity!r}, restarts={tries}, steps={steps}, "
+                f"seed={number}) from {words}"
+            )
+            entry = Entry.of(result.tasks, quantity, k, there.ordering, origin=origin, own=True)
+            if largest is None or larger(entry.value, largest.value, 0.0):
+                largest = entry
+            if seconds is not None and time.monotonic() > end:
+                return largest
+    assert largest is not None
+    return largest
 
 
 def starts(there: Frontier, T: int, d: int, k: int) -> list[Entry]:
     """Known entries that a search may begin with: the best at the same k, and those of T at the k below and above."""
-
-    def fits(entry: Entry) -> bool:
-        return entry.value is not None and entry.T is not None and entry.T <= T and entry.d <= d
-
-    fitting = sorted((entry for entry in there.entries if fits(entry)), key=lambda entry: (entry.T or 0, entry.d))
+    known = sorted(
+        (entry for entry in there.entries if entry.T is not None and entry.T <= T and entry.d <= d),
+        key=lambda entry: (entry.T or 0, entry.d),
+    )
+    several = [entry for entry in known if entry.T != 2]
     groups = [
-        [entry for entry in fitting if entry.k == k],
-        [entry for entry in fitting if entry.k < k and (entry.T or 0) > 2],
-        [entry for entry in fitting if entry.k > k and (entry.T or 0) > 2],
+        [entry for entry in known if entry.k == k],
+        [entry for entry in several if entry.k < k],
+        [entry for entry in several if entry.k > k],
     ]
     return [
         max(group, key=lambda entry: (-abs(math.log(entry.k / k)), entry.value or 0.0)) for group in groups if group

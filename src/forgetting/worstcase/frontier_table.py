@@ -9,18 +9,18 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from forgetting.core.arrays import IntArray, as_count, as_flag, as_kind, as_path
-from forgetting.core.text import nearest
+from forgetting.core.arrays import IntArray, as_count, as_flag, as_path
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
+from forgetting.files.best_known import larger
 from forgetting.files.records import checked_fields
 from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
-from forgetting.tasks.worst_tasks import KnownWorst, entry_files, known_worst
-from forgetting.theory.registry import all_bounds
+from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, entry_files, known_worst
+from forgetting.theory.evidence import upper_bounds, value_of
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.worstcase.frontier_entry import Entry, as_entry, worst_pair_entry
+from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, worst_pair_entry
 
 __all__ = ["Frontier", "frontier"]
 
@@ -32,7 +32,6 @@ SAYS = (
     "neither slopes below 1 nor slopes at 1 decide the exponent between 3/4 (proved) and 1 (attained by two tasks). "
     "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
 )
-QUANTITIES = ("loss", "forgetting")
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
 DRAWN = 4  # rows that a number of tasks needs to have a curve, if others have as many
 LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
@@ -60,7 +59,7 @@ def upper_bound(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: 
 
 
 def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
-    drawn = ordering == "with-replacement"
+    drawn = ordering == DRAWS
     for entry in entries:
         if entry.upper is None or entry.quantity != quantity or entry.ordering != ordering:
             continue
@@ -75,20 +74,25 @@ def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: i
 
 def _registered(quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
     """The bounds of the registry that need no more than T and k; the smallest comes with the key of its bound."""
-    order, setting = as_ordering(ordering), Setting(T=T)
-    orders, schemes = describe_ordering(order, None, k), describe_scheme(Kaczmarz(), None)[0]
-    for bound in all_bounds(quantity=quantity):
-        if (
-            bound.kind == "upper"
-            and bound.status != "refuted"
-            and "regression" in bound.problems
-            and not orders.isdisjoint(bound.orderings)
-            and not schemes.isdisjoint(bound.schemes)
-        ):
-            try:
-                yield Upper(bound.value(setting, k), bound.key)
-            except ForgettingError:  # the bound needs more than T, or does not cover k
-                continue
+    orders, schemes = describe_ordering(as_ordering(ordering), None, k), describe_scheme(Kaczmarz(), None)[0]
+    for bound in upper_bounds(quantity, "regression", orders, schemes, unproved=("refuted",)):
+        value = value_of(bound, Setting(T=T), k)
+        if value is not None:  # else the bound needs more than T, or does not cover k
+            yield Upper(value, bound.key)
+
+
+def best_entry(entries: Iterable[Entry], ordering: str, T: int | None, k: int, d: int | None = None) -> Entry | None:
+    """The entry of the largest value for T tasks (None: any number) after k steps in at most d dimensions, or None.
+
+    With replacement, clones of tasks have the same value.
+    """
+    fitting = [
+        entry
+        for entry in entries
+        if entry.T is not None and entry.k == k and (d is None or entry.d <= d)
+        and (T is None or entry.T == T or (ordering == DRAWS and T % entry.T == 0))
+    ]  # fmt: skip
+    return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
 
 
 class Slope(NamedTuple):
@@ -125,7 +129,6 @@ class FrontierRow(NamedTuple):
         entry: of the largest value; its tasks may be fewer than T, as clones. None if no tasks are known.
         upper: the smallest upper bound, with its source.
         slope: to the row before it, of the same T; None in the first.
-        beaten: the largest value of the package, if an entry of the user is larger.
     """
 
     T: int | None
@@ -133,7 +136,6 @@ class FrontierRow(NamedTuple):
     entry: Entry | None
     upper: Upper
     slope: Slope | None
-    beaten: float | None
 
     @property
     def value(self) -> float:
@@ -192,31 +194,13 @@ class Frontier(Result):
         steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
         rows: list[FrontierRow] = []
         for k in sorted(steps):
-            entry = self._best(T, k)
-            upper = upper_bound(self.entries, self.quantity, self.ordering, T, k)
-            stored = self._best(T, k, own=False)
-            beaten = None if entry is None or not entry.own or stored is None else stored.value
-            row = FrontierRow(T, k, entry, upper, None, beaten)
+            entry = best_entry(self.entries, self.ordering, T, k)
+            row = FrontierRow(T, k, entry, upper_bound(self.entries, self.quantity, self.ordering, T, k), None)
             if rows:
                 before, here = ((shown.k, shown.value, shown.upper.value) for shown in (rows[-1], row))
                 row = row._replace(slope=slope_between(before, here))
             rows.append(row)
         return rows
-
-    def _best(self, T: int | None, k: int, d: int | None = None, own: bool = True) -> Entry | None:
-        fitting = [
-            entry
-            for entry in self.entries
-            if entry.value is not None and entry.k == k and (own or not entry.own)
-            and (T is None or entry.T == T or (self._clones and entry.T is not None and T % entry.T == 0))
-            and (d is None or entry.d <= d)
-        ]  # fmt: skip
-        return max(fitting, key=lambda entry: (entry.value or 0.0, -entry.d, -(entry.T or 0)), default=None)
-
-    @property
-    def _clones(self) -> bool:
-        """Whether clones of tasks have the same value."""
-        return self.ordering == "with-replacement"
 
     def best(self, T: float | None = None, k: int = 1, d: int | None = None) -> Entry:
         """The entry of the largest value with T tasks (None or inf: any number) after k steps, in at most d dimensions.
@@ -229,7 +213,7 @@ class Frontier(Result):
         """
         count = None if T is None or is_inf(T) else as_count(T, "T", least=1)
         steps, width = as_count(k, "k", least=1), None if d is None else as_count(d, "d", least=1)
-        found = self._best(count, steps, width)
+        found = best_entry(self.entries, self.ordering, count, steps, width)
         if found is None:
             there = sorted({entry.k for entry in self.entries if count is None or count == entry.T})
             raise InvalidInputError(
@@ -251,14 +235,12 @@ class Frontier(Result):
 
     def envelope_table(self) -> Table:
         """A table of the largest known value over all numbers of tasks, for each k."""
-        columns = self._of_rows(self.envelope)
-        names = [name for name in columns if name != "T"]
         tasks = ["" if row.entry is None else row.entry.T for row in self.envelope]
-        columns["evidence"] = ["" if row.entry is None else _words(row.entry) for row in self.envelope]
-        cells = zip(tasks, *(columns[name] for name in names), strict=True)
-        return Table(
-            "envelope", f"Any number of tasks: {self.quantity} times k", "", ("tasks", *names), tuple(cells), (SAYS,)
-        )
+        evidence = ["" if row.entry is None else _words(row.entry) for row in self.envelope]
+        columns = {"tasks": tasks, **self._of_rows(self.envelope), "evidence": evidence}
+        del columns["T"]
+        cells = tuple(zip(*columns.values(), strict=True))
+        return Table("envelope", f"Any number of tasks: {self.quantity} times k", "", tuple(columns), cells, (SAYS,))
 
     def figure(self, upper: bool = False) -> Curves:
         """k times the largest known value against k, a curve for each T; with `upper`, the upper bounds too."""
@@ -278,7 +260,7 @@ class Frontier(Result):
         if proved:
             curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
         steps = sorted({row.k for row in self.rows})
-        if steps and self.ordering == "with-replacement":
+        if steps and self.ordering == DRAWS:
             curves.append(through("1/(2e)", [(float(k), LIMIT) for k in (steps[0], steps[-1])], "trivial"))
         if as_flag(upper, "upper"):
             every = [row for row in self.rows if row.T is None]
@@ -317,18 +299,21 @@ class Frontier(Result):
         return columns
 
     def _remarks(self) -> tuple[str, ...]:
+        stored = [entry for entry in self.entries if not entry.own]
         mine = [
-            f"your entry T = {row.T}, k = {row.k} has {row.value:.9g}, the package has {row.beaten:.9g}"
+            f"your entry T = {row.T}, k = {row.k} has {row.value:.9g}, the package has {beaten.value:.9g}"
             for row in self.rows
-            if row.T is not None and row.beaten is not None and row.value > row.beaten
-        ]
+            if row.T is not None and row.entry is not None and row.entry.own
+            and (beaten := best_entry(stored, self.ordering, row.T, row.k)) is not None
+            and larger(row.value, beaten.value, 0.0)
+        ]  # fmt: skip
         return (*mine, SAYS)
 
     @classmethod
     def _restored(cls, values: dict[str, Any]) -> Self:
         made = cls(**checked_fields(cls, values))
         odd = next((e for e in made.entries if (e.quantity, e.ordering) != (made.quantity, made.ordering)), None)
-        if odd is not None or made.quantity not in QUANTITIES:
+        if odd is not None or made.quantity not in WORST_PAIRS:
             raise ForgettingError(f"all entries of a frontier on {made.quantity!r:.40} must be about that quantity")
         return made
 
@@ -342,7 +327,7 @@ def _series(
 
 
 def _curve_name(T: int, ordering: str) -> str:
-    return f"T = {T}, closed form" if T == 2 and ordering == "with-replacement" else f"T = {T}"
+    return f"T = {T}, closed form" if T == 2 and ordering == DRAWS else f"T = {T}"
 
 
 def _evidence(row: FrontierRow) -> str:
@@ -358,7 +343,7 @@ def _words(entry: Entry) -> str:
 
 def frontier(
     quantity: str = "loss",
-    ordering: str = "with-replacement",
+    ordering: str = DRAWS,
     *,
     T: Any = None,
     k: Any = None,
@@ -385,18 +370,17 @@ def frontier(
     >>> certified.to_frame()["k upper"].round(4).tolist()
     [0.1925, 0.2059, 0.2104]
     """
-    if as_kind(quantity, str, "'loss' or 'forgetting'", "quantity: ") not in QUANTITIES:
-        raise InvalidInputError(f"no quantity {quantity!r:.40}{nearest(quantity, QUANTITIES)}")
-    as_kind(ordering, str, "an ordering in words", "ordering: ")
-    entries = [as_entry(entry) for entry in known_worst(quantity) if entry.ordering == ordering]
-    if ordering == "with-replacement":
+    check_question(quantity, ordering)
+    kept = [vars(entry) for entry in known_worst(quantity) if entry.ordering == ordering]
+    entries = [Entry(**fields | {"path": None}) for fields in kept]  # those of the package are known by their names
+    if ordering == DRAWS:
         entries += pairs(quantity)
-    shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _whole(_several(k, "k")))
+    shown = Frontier(quantity, ordering, tuple(entries), _several(T, "T"), _several(k, "k"))
     for path in [] if folder is None else entry_files(as_path(folder, "folder")):
-        entry = Entry.read(path)
+        entry = replace(Entry.read(path), own=True)
         if (entry.quantity, entry.ordering) == (quantity, ordering):
             try:
-                shown = shown.add(path)
+                shown = shown.add(entry)
             except ForgettingError as error:
                 raise ProblemFileError(f"{error}; move the file away, or repair the entry") from error
     return shown
@@ -412,14 +396,10 @@ def pairs(quantity: str) -> list[Entry]:
     return [worst_pair_entry(quantity, step) for step in CLOSED if quantity == "loss" or step > 1]
 
 
-def _several(value: Any, what: str) -> tuple[float, ...] | None:
+def _several(value: Any, what: str) -> tuple[Any, ...] | None:
     """One number or several; None for all."""
     if value is None:
         return None
     several = isinstance(value, Iterable) and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
     given = list(value) if several else [value]
     return tuple(math.inf if what == "T" and is_inf(number) else as_count(number, what, least=1) for number in given)
-
-
-def _whole(values: tuple[float, ...] | None) -> tuple[int, ...] | None:
-    return None if values is None else tuple(int(value) for value in values)

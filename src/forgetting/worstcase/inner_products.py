@@ -18,11 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import perm
 from typing import ClassVar
 
 Word = tuple[int, ...]
-LEFT, RIGHT = 1 << 20, 1 << 21  # letters that averages of the left and of the right word become
 Form = Mapping[Word, Fraction]  # a linear combination of inner products, by their names
 Terms = tuple[tuple[Fraction, Word], ...]  # a linear combination of errors, by their words
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -92,60 +90,6 @@ def relabelled(word: Word) -> Word:
     return tuple(names[letter] for letter in word)
 
 
-def coincidences(left: Word, right: Word) -> Iterator[tuple[Word, Word, tuple[int, int, int, int, int, int]]]:
-    """All ways in which averaged letters of two words may be the same task, or tasks that the other word names.
-
-    Yields both words with their averages replaced by tasks, and the sizes that `share` needs. Words without averages
-    are yielded once, unchanged.
-    """
-    mine = sorted({letter for letter in left if letter < 0})
-    yours = sorted({letter for letter in right if letter < 0})
-    if not mine and not yours:
-        yield left, right, (0, 0, 0, 0, 0, 0)
-        return
-    named_left, named_right = ({0, *(letter for letter in word if letter >= 0)} for word in (left, right))
-    only_left, only_right = sorted(named_left - named_right), sorted(named_right - named_left)
-    sizes = len(named_left | named_right), len(named_left), len(named_right), len(mine), len(yours)
-    for first in _matchings(len(mine), [*only_right, *yours]):
-        taken = {letter for letter in first if letter is not None}
-        free = [letter for letter in yours if letter not in taken]
-        left_names = {letter: LEFT - letter if to is None else RIGHT - to if to < 0 else to
-                      for letter, to in zip(mine, first, strict=True)}  # fmt: skip
-        shown_left = tuple(left_names.get(letter, letter) for letter in left)
-        for second in _matchings(len(free), only_left):
-            right_names = {letter: RIGHT - letter for letter in yours}
-            right_names |= {letter: to for letter, to in zip(free, second, strict=True) if to is not None}
-            fresh = {name for name in (*left_names.values(), *right_names.values()) if name >= LEFT}
-            yield shown_left, tuple(right_names.get(letter, letter) for letter in right), (*sizes, len(fresh))
-
-
-def _matchings(count: int, targets: list[int]) -> Iterator[tuple[int | None, ...]]:
-    """All ways to give each of `count` letters one of the targets, or none, no target twice."""
-    if count == 0:
-        yield ()
-        return
-    for rest in _matchings(count - 1, targets):
-        yield (*rest, None)
-        for target in targets:
-            if target not in rest:
-                yield (*rest, target)
-
-
-@lru_cache(maxsize=1 << 16)
-def share(num_tasks: int | None, sizes: tuple[int, int, int, int, int, int]) -> Fraction:
-    """The probability of one coincidence when averaged letters are drawn from the tasks that a word does not name.
-
-    `num_tasks` is None for the limit of infinitely many tasks.
-
-    >>> share(5, (2, 1, 2, 1, 1, 2)), share(None, (2, 1, 2, 1, 1, 2)), share(None, (2, 1, 2, 1, 1, 1))
-    (Fraction(1, 2), Fraction(1, 1), Fraction(0, 1))
-    """
-    both, left, right, mine, yours, fresh = sizes
-    if num_tasks is None:
-        return Fraction(fresh == mine + yours)
-    return Fraction(perm(num_tasks - both, fresh), perm(num_tasks - left, mine) * perm(num_tasks - right, yours))
-
-
 def combined(parts: Iterable[tuple[Fraction, Form]]) -> dict[Word, Fraction]:
     """A linear combination of forms, without zeros."""
     total: dict[Word, Fraction] = defaultdict(Fraction)
@@ -178,24 +122,45 @@ class Algebra:
 
     def kept(self, word: Word, task: int) -> Terms:
         """The part of an error that the projection of a task keeps."""
-        raise NotImplementedError
+        return ((ONE, (*word, task)),)
 
     def lost(self, word: Word, task: int) -> Terms:
         """The part of an error that the projection of a task takes away."""
-        raise NotImplementedError
+        return ((ONE, word), (-ONE, (*word, task)))
 
     def loss(self, word: Word, task: int) -> Form:
         """The squared norm of what a task takes away from the error after learning the tasks of a word."""
-        raise NotImplementedError
+        lost = self.lost(word, task)
+        return self.product(lost, lost)
 
     def of(self, left: Word, right: Word) -> dict[Word, Fraction]:
-        """The inner product of two errors, averaged where their words say so."""
-        total: dict[Word, Fraction] = defaultdict(Fraction)
-        for mine, yours, sizes in coincidences(left, right):
-            weight = share(self.num_tasks, sizes)
-            if weight:
-                total[self.name(mine, yours)] += weight
-        return total
+        """The inner product of two errors, averaged where their words say so.
+
+        >>> Reflections(5, True).of((0, -1), (0, 1))
+        {(0, 1, 2, 0): Fraction(3, 4), (): Fraction(1, 4)}
+        """
+        ways: dict[Word, int] = defaultdict(int)
+        for first, second, number in self._namings(left, right):
+            ways[self.name(first, second)] += number
+        total = sum(ways.values())
+        return {name: Fraction(number, total) for name, number in ways.items()}
+
+    def _namings(self, left: Word, right: Word) -> Iterator[tuple[Word, Word, int]]:
+        """Both words with a task in place of each average, one that the other word has or a new one; and the ways."""
+        first, second = (left, right) if min(left, default=0) < 0 else (right, left)
+        average = min(first, default=0)
+        if average >= 0:
+            yield left, right, 1
+            return
+        mine, yours = ({0, *(letter for letter in word if letter >= 0)} for word in (first, second))
+        both = mine | yours
+        tasks = [(max(both) + 1, 1)]
+        if self.num_tasks is not None:  # else a task that the other word has is one of infinitely many
+            tasks = [(max(both) + 1, self.num_tasks - len(both)), *((task, 1) for task in sorted(yours - mine))]
+        for task, number in tasks:
+            named = tuple(task if letter == average else letter for letter in first)
+            for some, others, ways in self._namings(named, second) if number else ():
+                yield some, others, number * ways
 
     def product(self, left: Terms, right: Terms) -> dict[Word, Fraction]:
         """The inner product of two combinations of errors."""
@@ -209,16 +174,6 @@ class Projections(Algebra):
 
     def name(self, left: Word, right: Word) -> Word:
         return canonical(joined(left, right), self.symmetric)
-
-    def kept(self, word: Word, task: int) -> Terms:
-        return ((ONE, (*word, task)),)
-
-    def lost(self, word: Word, task: int) -> Terms:
-        return ((ONE, word), (-ONE, (*word, task)))
-
-    def loss(self, word: Word, task: int) -> Form:
-        after = (*word, task)
-        return combined([(ONE, self.of(word, word)), (-ONE, self.of(after, after))])
 
 
 class Reflections(Algebra):
@@ -257,13 +212,3 @@ class ConvexProjections(Algebra):
 
     def name(self, left: Word, right: Word) -> Word:
         return canonical_pair(left, right, self.symmetric)
-
-    def kept(self, word: Word, task: int) -> Terms:
-        return ((ONE, (*word, task)),)
-
-    def lost(self, word: Word, task: int) -> Terms:
-        return ((ONE, word), (-ONE, (*word, task)))
-
-    def loss(self, word: Word, task: int) -> Form:
-        lost = self.lost(word, task)
-        return self.product(lost, lost)

@@ -85,75 +85,55 @@ class Chain:
         return total
 
     def apply(self, columns: Any) -> tuple[Any, list[Any]]:
-        """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to."""
-        seen = []
-        for bit in self.bits:
-            seen.append(columns)
-            columns = self.squares[bit] @ columns
-        return columns, seen
+        """M^k times the columns (batch, n, c), up to the scale; and what each factor was applied to.
 
-    def apply_dual(self, columns: Any) -> tuple[Any, list[Any]]:
-        """The sum over m of the coefficient of e in (M + e S_m)^k times column m, (batch, n, 1), up to the scale.
-
-        And what each factor was applied to.
+        With `others` the sum over m of the coefficient of e in (M + e S_m)^k times column m, (batch, n, 1).
         """
-        xp, total, seen = self.device.xp, None, []
-        batch, n, tasks = columns.shape
+        xp, seen = self.device.xp, []
+        batch, n, count = columns.shape
+        total = self.device.zeros(batch, n, 1)
         for bit in self.bits:
             seen.append((columns, total))
-            added = self.duals[bit] @ xp.reshape(flipped(xp, columns), (batch, tasks * n, 1))
-            total = added if total is None else self.squares[bit] @ total + added
+            if self.duals:
+                total = self.squares[bit] @ total
+                total = total + self.duals[bit] @ xp.reshape(flipped(xp, columns), (batch, count * n, 1))
             columns = self.squares[bit] @ columns
-        return total, seen
+        return total if self.duals else columns, seen
 
-    def pull(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any]:
-        """The adjoint of `apply`: cotangents of M and of the columns, for the cotangent of the result."""
+    def pull(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any, Any]:
+        """The adjoint of `apply`: cotangents of M, of the S_m (None without them) and of the columns."""
         xp, own = self.device.xp, {}
-        for bit, columns in zip(reversed(self.bits), reversed(seen), strict=True):
-            added = cotangent @ flipped(xp, columns)
-            own[bit] = 0.5 * symmetrised(xp, added) if self.symmetric else added
-            cotangent = (self.squares[bit] if self.symmetric else flipped(xp, self.squares[bit])) @ cotangent
-        total = own[self.bits[-1]]
+        dual_bar: Any = None
+        batch, n, count = seen[0][0].shape
+        of_columns, of_total = (self.device.zeros(batch, n, count) if self.duals else cotangent), cotangent
+        for bit, (columns, total) in zip(reversed(self.bits), reversed(seen), strict=True):
+            back = self.squares[bit] if self.symmetric else flipped(xp, self.squares[bit])
+            square_bar = of_columns @ flipped(xp, columns)
+            of_columns = back @ of_columns
+            if self.duals:
+                across = xp.reshape(flipped(xp, columns), (batch, 1, count * n))
+                dual_bar = 0.5 * _symmetrised_beside(xp, of_total @ across)
+                square_bar = square_bar + of_total @ flipped(xp, total)
+                pulled = xp.reshape(flipped(xp, self.duals[bit]) @ of_total, (batch, count, n))
+                of_columns, of_total = of_columns + flipped(xp, pulled), back @ of_total
+            own[bit] = 0.5 * symmetrised(xp, square_bar) if self.symmetric else square_bar, dual_bar
+        square_bar, dual_bar = own[self.bits[-1]]
         for level in range(self.bits[-1] - 1, -1, -1):
             below = self.squares[level]
             if level + 1 in self.sizes:
-                total = total / self.sizes[level + 1]
-            if self.symmetric:
-                total = symmetrised(xp, total @ below)
+                square_bar = square_bar / self.sizes[level + 1]
+                dual_bar = dual_bar / self.sizes[level + 1] if self.duals else None
+            if self.duals:
+                square_bar = symmetrised(xp, square_bar @ below + dual_bar @ flipped(xp, self.duals[level]))
+                dual_bar = _symmetrised_beside(xp, below @ dual_bar)
+            elif self.symmetric:
+                square_bar = symmetrised(xp, square_bar @ below)
             else:
-                turned = flipped(xp, below)
-                total = total @ turned + turned @ total
+                square_bar = square_bar @ flipped(xp, below) + flipped(xp, below) @ square_bar
             if level in own:
-                total = total + own[level]
-        return total, cotangent
-
-    def pull_dual(self, cotangent: Any, seen: list[Any]) -> tuple[Any, Any, Any]:
-        """The adjoint of `apply_dual`: cotangents of M, of the S_m and of the columns."""
-        xp, own = self.device.xp, {}
-        batch, n, tasks = seen[0][0].shape
-        backwards = None
-        for bit, (columns, total) in zip(reversed(self.bits), reversed(seen), strict=True):
-            square, dual = self.squares[bit], self.duals[bit]
-            across = xp.reshape(flipped(xp, columns), (batch, 1, tasks * n))
-            of_dual = 0.5 * _symmetrised_beside(xp, cotangent @ across)
-            of_square = self.device.zeros(batch, n, n) if total is None else cotangent @ flipped(xp, total)
-            pulled = flipped(xp, xp.reshape(flipped(xp, dual) @ cotangent, (batch, tasks, n)))
-            if backwards is not None:
-                of_square = of_square + backwards @ flipped(xp, columns)
-                pulled = pulled + square @ backwards
-            own[bit] = 0.5 * symmetrised(xp, of_square), of_dual
-            backwards, cotangent = pulled, square @ cotangent
-        square_bar, dual_bar = own[self.bits[-1]]
-        for level in range(self.bits[-1] - 1, -1, -1):
-            below, dual = self.squares[level], self.duals[level]
-            if level + 1 in self.sizes:
-                size = self.sizes[level + 1]
-                square_bar, dual_bar = square_bar / size, dual_bar / size
-            square_bar = symmetrised(xp, square_bar @ below + dual_bar @ flipped(xp, dual))
-            dual_bar = _symmetrised_beside(xp, below @ dual_bar)
-            if level in own:
-                square_bar, dual_bar = square_bar + own[level][0], dual_bar + own[level][1]
-        return square_bar, dual_bar, backwards
+                square_bar = square_bar + own[level][0]
+                dual_bar = dual_bar + own[level][1] if self.duals else None
+        return square_bar, dual_bar, of_columns
 
 
 def _symmetrised_beside(xp: Any, matrices: Any) -> Any:

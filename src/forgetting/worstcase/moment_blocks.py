@@ -10,11 +10,10 @@ errors, the matrix splits into the products of P_m x and those of x - P_m x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, permutations, product
-from math import factorial
+from math import factorial, inf, perm
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -41,34 +40,31 @@ class ErrorPoint(NamedTuple):
         return (algebra.kept if self.part == "kept" else algebra.lost)(self.word, self.task)
 
 
-@dataclass(frozen=True)
-class MomentBlock:
-    """A diagonal block: sums over images of inner products.
+class BlockRow(NamedTuple):
+    """A row of a diagonal block.
 
     Attributes:
-        name: of the representation that the block belongs to.
-        points: one for each row of the block, the representative of an orbit.
-        rows: for each row, the row of the representation.
-        images: for each row, its images under the group, each with the matrix of its group element.
-        scale: for each row, by which its vector is multiplied.
+        point: the representative of an orbit.
+        row: of the representation.
+        images: of the point under the group, each with the matrix of its group element.
+        scale: by which the vector of the row is multiplied.
     """
 
+    point: ErrorPoint
+    row: int
+    images: list[tuple[ErrorPoint, Array]]
+    scale: float
+
+    def terms(self) -> list[tuple[float, ErrorPoint]]:
+        """The vector of the row, as a combination of points."""
+        return [(float(self.scale * matrix[0, self.row]), point) for point, matrix in self.images]
+
+
+class MomentBlock(NamedTuple):
+    """A diagonal block: sums over images of inner products. Its name is that of the representation it belongs to."""
+
     name: str
-    points: list[ErrorPoint]
-    rows: list[int]
-    images: list[list[tuple[ErrorPoint, Array]]]
-    scale: Array
-
-    def element(self, row: int) -> list[tuple[float, ErrorPoint]]:
-        """The vector of a row, as a combination of points."""
-        at = self.rows[row]
-        return [(float(self.scale[row] * matrix[0, at]), point) for point, matrix in self.images[row]]
-
-
-def watched(tree: Tree) -> list[int]:
-    """One task of each kind: task 0 where all are alike, else all of them."""
-    assert tree.walk.num_tasks is not None or tree.walk.symmetric
-    return [0] if tree.walk.symmetric else list(range(tree.walk.num_tasks or 0))
+    rows: list[BlockRow]
 
 
 class ReachedErrors:
@@ -79,9 +75,14 @@ class ReachedErrors:
     """
 
     def __init__(self, tree: Tree, algebra: Algebra) -> None:
-        self._tree, self._all = tree, algebra.closed
-        self.symmetric = tree.walk.symmetric
+        self.tree, self.algebra = tree, algebra
+        self.num_tasks, self.symmetric = tree.walk.num_tasks, tree.walk.symmetric
         self.words = _closed(tree.words) if algebra.closed else tree.words
+
+    @property
+    def watched(self) -> range:
+        """One task of each kind: task 0 where all are alike, else all of them."""
+        return range(1 if self.symmetric else self.num_tasks or 0)
 
     def has(self, word: Word) -> bool:
         """Whether the error occurs."""
@@ -91,13 +92,21 @@ class ReachedErrors:
         """Whether the projection of a task is applied to an error that it changes."""
         if word[-1:] == (task,):
             return False
-        return self._all or self.has((*word, task)) or self._named(word) in self._tree.ends
+        return self.algebra.closed or self.has((*word, task)) or self._named(word) in self.tree.ends
+
+    @property
+    def num_errors(self) -> float:
+        """The number of errors with the names of all tasks."""
+        if not self.symmetric:
+            return len(self.words)
+        most = self.num_tasks
+        return inf if most is None else sum(perm(most, len(set(word))) for word in self.words)
 
     def errors(self) -> list[Word]:
         """The words of all errors, with the names of all tasks; the start comes first."""
         if not self.symmetric:
             return sorted(self.words, key=_by_length)
-        letters = range(self._tree.walk.num_tasks or 0)
+        letters = range(self.num_tasks or 0)
         named = {tuple(names[letter] for letter in word) for word in self.words
                  for names in permutations(letters, len(set(word)))}  # fmt: skip
         return sorted(named, key=_by_length)
@@ -110,18 +119,18 @@ def _by_length(word: Word) -> tuple[int, Word]:
     return len(word), word
 
 
-def points_of(tree: Tree, task: int, algebra: Algebra) -> list[ErrorPoint]:
+def points_of(reach: ReachedErrors, task: int) -> list[ErrorPoint]:
     """The points of the matrix of one task; other letters are named 1, 2, ... where all tasks are alike."""
-    reach, most = ReachedErrors(tree, algebra), tree.walk.num_tasks
+    splits, most = reach.algebra.splits, reach.num_tasks
     words = {named for word in reach.words for named in _with_zero(word)} if reach.symmetric else reach.words
     points = []
     for word in sorted(words, key=_by_length):
         if reach.symmetric and most is not None and len({*word, 0}) > most:
             continue
-        if algebra.splits and word[-1:] == (task,):
+        if splits and word[-1:] == (task,):
             continue  # this is what the task keeps, or loses, of a shorter word
         applied = reach.applied(word, task)
-        if applied and algebra.splits:
+        if applied and splits:
             points += [ErrorPoint("kept", word, task), ErrorPoint("lost", word, task)]
         else:
             points.append(ErrorPoint("error", word, task))
@@ -154,15 +163,14 @@ def _with_zero(word: Word) -> Iterator[Word]:
         yield tuple(0 if letter == zero else letter + (letter < zero) for letter in word)
 
 
-def blocks(tree: Tree, task: int, algebra: Algebra) -> Iterator[MomentBlock]:
+def blocks(reach: ReachedErrors, task: int) -> Iterator[MomentBlock]:
     """The diagonal blocks of the matrix of one task."""
-    points = points_of(tree, task, algebra)
-    if not tree.walk.symmetric:
-        yield MomentBlock("all", points, [0] * len(points), [[(point, np.ones((1, 1)))] for point in points],
-                    np.ones(len(points)))  # fmt: skip
+    points = points_of(reach, task)
+    if not reach.symmetric:
+        yield MomentBlock("all", [BlockRow(point, 0, [(point, np.ones((1, 1)))], 1.0) for point in points])
         return
     most = max((len({*point.word} - {0}) for point in points), default=0)
-    others, many = others_of(tree.walk.num_tasks, most)
+    others, many = others_of(reach.num_tasks, most)
     if many or others is None:
         yield from _many(points, most)
     else:
@@ -179,7 +187,7 @@ def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
     """The blocks of few tasks: one for each representation of all permutations of the other tasks."""
     for shape in partitions(others):
         irreducible = representation(shape)
-        chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
+        chosen: list[BlockRow] = []
         group = factorial(others)
         for point in points:
             used = len({*point.word} - {0})
@@ -194,9 +202,9 @@ def _few(points: list[ErrorPoint], others: int) -> Iterator[MomentBlock]:
                 images.append((_renamed(point, {at + 1: letter + 1 for at, letter in enumerate(named)}), matrix))
             kept = factorial(unused)
             first = _renamed(point, {at + 1: unused + at + 1 for at in range(used)})
-            chosen += [(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
+            chosen += [BlockRow(first, row, images, np.sqrt(irreducible.dim * kept / group)) for row in rows]
         if chosen:
-            yield _block(str(shape), chosen)
+            yield MomentBlock(str(shape), chosen)
 
 
 def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
@@ -204,7 +212,7 @@ def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
     for named in range(most + 1):
         for shape in partitions(named):
             irreducible = representation(shape)
-            chosen: list[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]] = []
+            chosen: list[BlockRow] = []
             group = 2**named * factorial(named)
             moves = [(order, signs, irreducible.of(order) * np.prod(signs)) for order in permutations(range(named))
                      for signs in product((1, -1), repeat=named)]  # fmt: skip
@@ -219,15 +227,11 @@ def _many(points: list[ErrorPoint], most: int) -> Iterator[MomentBlock]:
                     for order, signs, matrix in moves:
                         to = {at + 1: order[at] + 1 + (named if signs[order[at]] < 0 else 0) for at in range(named)}
                         images.append((_renamed(first, to), matrix))
-                    chosen += [(first, row, images, np.sqrt(irreducible.dim / group)) for row in range(irreducible.dim)]
+                    scale = np.sqrt(irreducible.dim / group)
+                    chosen += [BlockRow(first, row, images, scale) for row in range(irreducible.dim)]
             if chosen:
-                yield _block(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
+                yield MomentBlock(f"(n-{named}, {', '.join(map(str, shape))})", chosen)
 
 
 def _renamed(point: ErrorPoint, names: dict[int, int]) -> ErrorPoint:
     return point._replace(word=tuple(names.get(letter, letter) for letter in point.word))
-
-
-def _block(name: str, chosen: Iterable[tuple[ErrorPoint, int, list[tuple[ErrorPoint, Array]], float]]) -> MomentBlock:
-    points, rows, images, scale = zip(*chosen, strict=True)
-    return MomentBlock(name, list(points), list(rows), list(images), np.array(scale))

@@ -134,22 +134,28 @@ def _attained(device: Device, matrix: Any, start: Any) -> tuple[Any, Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class IndependentDraws:
+    """Draws of T tasks for k steps, whose maps are matrices in a basis of the symmetric matrices."""
+
+    device: Device
+    d: int
+    k: int
+
+    @cached_property
+    def basis(self) -> SymmetricBasis:
+        """The basis of the symmetric matrices."""
+        return SymmetricBasis.made(self.device, self.d)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(IndependentDraws):
     """E L(w_k) for independent draws: C = Q^k(B_0), Q(B) = sum_m p_m P_m B P_m, B_0 = 1/2 sum_m b_m (I - P_m).
 
     Attributes:
         shares: the b_m, (T,); None for b = p, the loss of the next task.
     """
 
-    device: Device
-    d: int
-    k: int
     shares: Array | None
-
-    @cached_property
-    def basis(self) -> SymmetricBasis:
-        """The basis of the symmetric matrices."""
-        return SymmetricBasis.made(self.device, self.d)
 
     @cached_property
     def _shares(self) -> Any:
@@ -175,7 +181,7 @@ class Drawn:
         if not gradient:
             return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
-        of_map, of_first = chain.pull(outer[:, :, None], seen)
+        of_map, _, of_first = chain.pull(outer[:, :, None], seen)
         moved = flat @ basis.spread(of_map)  # (batch, T, d^2)
         first_bar = xp.reshape(basis.unpack(of_first[:, :, 0]), (batch, d * d))
         of_P = 2 * p[:, :, None] * moved - 0.5 * shares[:, :, None] * first_bar[:, None, :]
@@ -187,20 +193,11 @@ class Drawn:
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnForgetting:
+class DrawnForgetting(IndependentDraws):
     """E F(k) for independent draws: C = 1/k sum_m of the coefficient of e in (Q + e p_m Pi_m)^k (1/2 (I - P_m)).
 
     Pi_m(B) = P_m B P_m. A visit of m at step t leaves Q^(t-1) p_m Pi_m Q^(k-t), and the coefficient of e sums over t.
     """
-
-    device: Device
-    d: int
-    k: int
-
-    @cached_property
-    def basis(self) -> SymmetricBasis:
-        """The basis of the symmetric matrices."""
-        return SymmetricBasis.made(self.device, self.d)
 
     def numbers(self, T: int, d: int) -> float:
         size = d * (d + 1) / 2
@@ -213,13 +210,13 @@ class DrawnForgetting:
         beside = xp.reshape(xp.permute_dims(others, (0, 2, 1, 3)), (batch, basis.size, T * basis.size))
         chain = Chain.made(self.device, xp.sum(others, axis=1), self.k, others=beside)
         identity = xp.eye(d, dtype=xp.float64, device=self.device.where)
-        columns, seen = chain.apply_dual(flipped(xp, basis.pack(0.5 * (identity - P))))
+        columns, seen = chain.apply(flipped(xp, basis.pack(0.5 * (identity - P))))
         z, value, log = _attained(self.device, basis.unpack(columns[:, :, 0]), start)
         log = log + (chain.log_scale - float(np.log(self.k)))
         if not gradient:
             return ObjectiveValues(log, z, None, None)
         outer = basis.pack(z @ flipped(xp, z)) / value[:, None]
-        of_map, of_others, of_columns = chain.pull_dual(outer[:, :, None], seen)
+        of_map, of_others, of_columns = chain.pull(outer[:, :, None], seen)
         apart = xp.permute_dims(xp.reshape(of_others, (batch, basis.size, T, basis.size)), (0, 2, 1, 3))
         moved = basis.spread(apart + of_map[:, None, :, :]) @ flat[:, :, :, None]
         moved = moved[:, :, :, 0]

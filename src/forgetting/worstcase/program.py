@@ -7,11 +7,11 @@ their value at the start, |z|^2, is 1. Each block of `moment_blocks` is positive
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from itertools import permutations, product
+from functools import cache, cached_property, lru_cache
+from itertools import groupby, permutations, product
 from math import comb, factorial, inf, perm
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ from forgetting.worstcase.moment_blocks import (
     blocks,
     others_of,
     points_of,
-    watched,
 )
 from forgetting.worstcase.representations import partitions
 from forgetting.worstcase.tree import Tree
@@ -76,6 +75,11 @@ class Program:
     matrices: list[MomentMatrix] = field(repr=False)
     normals: list[Normal] = field(repr=False, default_factory=list)
 
+    @cached_property
+    def reach(self) -> ReachedErrors:
+        """The errors that the moments are about."""
+        return ReachedErrors(self.tree, self.algebra)
+
     @property
     def num_variables(self) -> int:
         return len(self.names) - 1
@@ -84,29 +88,25 @@ class Program:
 def program(tree: Tree, algebra: Algebra) -> Program:
     """The program of a tree of runs."""
     index: dict[Word, int] = {algebra.name((), ()): 0}
-    matrices: list[MomentMatrix] = []
-    products = _Products(algebra, index)
-    for task in watched(tree):
-        for block in blocks(tree, task, algebra):
-            matrices += _matrices(block, products)
+    reach, products = ReachedErrors(tree, algebra), _products(algebra, index)
+    matrices = [made for task in reach.watched for block in blocks(reach, task) for made in _matrices(block, products)]
     expected = combined((weight, algebra.loss(word, task)) for (word, task), weight in tree.losses.items())
     objective = np.zeros(len(index))
     for name, value in expected.items():
         objective[index[name]] += float(value)
-    normals = [] if algebra.splits else list(_normals(tree, algebra, index))
+    normals = [] if algebra.splits else list(_normals(reach, index))
     return Program(tree, algebra, list(index), objective, matrices, normals)
 
 
-def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[Normal]:
+def _normals(reach: ReachedErrors, index: dict[Word, int]) -> Iterator[Normal]:
     """The inequalities that projections on convex sets obey, each form once."""
-    reach, seen = ReachedErrors(tree, algebra), set()
-    for task in watched(tree):
-        points = points_of(tree, task, algebra)
-        words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
+    algebra, seen = reach.algebra, set()
+    for task in reach.watched:
+        words = _arguments(reach, task, points_of(reach, task))
         for word, other in product(words, [None, *words]):
             if other == word:
                 continue
-            for there in [other] if other is None or not tree.walk.symmetric else _namings(word, other, tree):
+            for there in [other] if other is None or not reach.symmetric else _namings(word, other, reach.num_tasks):
                 away = () if there is None else algebra.kept(there, task)
                 target = (*algebra.kept(word, task), *((-share, after) for share, after in away))
                 form = algebra.product(algebra.lost(word, task), target)
@@ -117,63 +117,61 @@ def _normals(tree: Tree, algebra: Algebra, index: dict[Word, int]) -> Iterator[N
                     yield Normal((task, word, there), moments)
 
 
-def _namings(word: Word, other: Word, tree: Tree) -> Iterator[Word]:
+def _arguments(reach: ReachedErrors, task: int, points: list[ErrorPoint]) -> list[Word]:
+    """The errors that the projection of a task is applied to."""
+    return [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
+
+
+def _namings(word: Word, other: Word, num_tasks: int | None) -> Iterator[Word]:
     """The second word with all names of its letters other than 0, as seen from the first: old ones and new ones."""
     mine, letters = sorted({*word} - {0}), sorted({*other} - {0})
-    most = (tree.walk.num_tasks or len(mine) + len(letters) + 1) - 1
+    most = (num_tasks or len(mine) + len(letters) + 1) - 1
     names = [*mine, *range(len(mine) + 1, min(most, len(mine) + len(letters)) + 1)]
     for chosen in permutations(names, len(letters)):
         to = dict(zip(letters, chosen, strict=True))
         yield tuple(to.get(letter, letter) for letter in other)
 
 
-class _Products:
+Products = Callable[[ErrorPoint, ErrorPoint], list[tuple[int, float]]]
+
+
+def _products(algebra: Algebra, index: dict[Word, int]) -> Products:
     """Inner products of points by the places of their moments, each computed once: blocks share them."""
 
-    def __init__(self, algebra: Algebra, index: dict[Word, int]) -> None:
-        self._algebra, self._index = algebra, index
-        self._known: dict[tuple[ErrorPoint, ErrorPoint], list[tuple[int, float]]] = {}
-
-    def of(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
-        """The inner product of two points; what a projection keeps is orthogonal to what the projection loses."""
-        if (point, image) not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[point, image] = self._new(point, image)
-        return self._known[point, image]
-
-    def _new(self, point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
-        splits, terms = self._algebra.splits, point.terms(self._algebra)
-        if splits and {point.part, image.part} == {"kept", "lost"}:
-            return []
-        if splits and point.part == image.part:
+    @lru_cache(MOST_KNOWN)
+    def product_of(point: ErrorPoint, image: ErrorPoint) -> list[tuple[int, float]]:
+        terms = point.terms(algebra)
+        if algebra.splits and {point.part, image.part} == {"kept", "lost"}:
+            return []  # what a projection keeps is orthogonal to what the projection loses
+        if algebra.splits and point.part == image.part:
             terms = ((Fraction(1), point.word),)  # <P x, P y> = <x, P y>
-        form = self._algebra.product(terms, image.terms(self._algebra))
-        return [(self._index.setdefault(name, len(self._index)), float(value)) for name, value in form.items()]
+        form = algebra.product(terms, image.terms(algebra))
+        return [(index.setdefault(name, len(index)), float(value)) for name, value in form.items()]
+
+    return product_of
 
 
-def _matrices(block: MomentBlock, products: _Products) -> list[MomentMatrix]:
-    starts = [at for at in range(len(block.points)) if at == 0 or block.images[at] is not block.images[at - 1]]
-    ends = [*starts[1:], len(block.points)]
+def _matrices(block: MomentBlock, products: Products) -> list[MomentMatrix]:
     nonzeros: list[tuple[int, int, int, float]] = []
-    for a, (low, high) in enumerate(zip(starts, ends, strict=True)):
-        point = block.points[low]
-        for left, right in zip(starts[a:], ends[a:], strict=True):
+    orbits = [list(rows) for _, rows in groupby(enumerate(block.rows), key=lambda row: id(row[1].images))]
+    for a, mine in enumerate(orbits):
+        point, scale = mine[0][1].point, mine[0][1].scale
+        for yours in orbits[a:]:
             sums: dict[int, Array] = {}
-            for image, matrix in block.images[left]:
-                for at, value in products.of(point, image):
+            for image, matrix in yours[0][1].images:
+                for at, value in products(point, image):
                     if at in sums:
                         sums[at] += value * matrix
                     else:
                         sums[at] = value * matrix
-            ratio = block.scale[left] / block.scale[low]
+            ratio = yours[0][1].scale / scale
             for at, total in sums.items():
-                for row in range(low, high):
-                    for col in range(max(left, row), right):
-                        factor = total[block.rows[row], block.rows[col]] * ratio
-                        if abs(factor) > 1e-13:
+                for row, left in mine:
+                    for col, right in yours:
+                        factor = total[left.row, right.row] * ratio
+                        if col >= row and abs(factor) > 1e-13:
                             nonzeros.append((row, col, at, factor))
-    shape = (len(block.points),) * 2
+    shape = (len(block.rows),) * 2
     *places, factors = np.array(nonzeros).reshape(-1, 4).T
     data = *(place.astype(int) for place in places), factors
     graph = sparse.coo_matrix((np.ones(len(factors)), data[:2]), shape)
@@ -209,16 +207,18 @@ def program_size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_prod
     """The size of the program of a tree; counting stops where there are more than these numbers.
 
     >>> from forgetting.worstcase.inner_products import Reflections
-    >>> from forgetting.worstcase.tree import Alike, tree
-    >>> program_size(tree(Alike(3), 2, "loss"), Reflections(3, True)).rows      # two blocks of 4 and two of 3
+    >>> from forgetting.worstcase.tree import TaskWalk, tree
+    >>> runs = tree(TaskWalk(3, "uniform"), 2, "loss")
+    >>> program_size(runs, Reflections(3, True)).rows      # two blocks of 4 and two of 3
     32
     """
     rows = products = normals = 0
-    for task in watched(tree):
-        points = points_of(tree, task, algebra)
-        normals += 0 if algebra.splits else _num_normals(points, task, ReachedErrors(tree, algebra), tree)
+    reach = ReachedErrors(tree, algebra)
+    for task in reach.watched:
+        points = points_of(reach, task)
+        normals += 0 if algebra.splits else _num_normals(points, task, reach)
         for counted in _parts(points):
-            for block_rows, block_products in _blocks(counted, tree):
+            for block_rows, block_products in _blocks(counted, reach):
                 rows += block_rows * (block_rows + 1) // 2
                 products += block_products
                 if rows > most_rows or products > most_products:
@@ -226,12 +226,12 @@ def program_size(tree: Tree, algebra: Algebra, most_rows: float = inf, most_prod
     return ProgramSize(rows, products, normals)
 
 
-def _num_normals(points: list[ErrorPoint], task: int, reach: ReachedErrors, tree: Tree) -> int:
+def _num_normals(points: list[ErrorPoint], task: int, reach: ReachedErrors) -> int:
     """Pairs of errors that the projection of a task is applied to, with all names of the tasks of the second."""
-    words = [point.word for point in points if reach.has(point.word) and reach.applied(point.word, task)]
-    if not tree.walk.symmetric:
+    words = _arguments(reach, task, points)
+    if not reach.symmetric:
         return len(words) ** 2
-    others, _ = others_of(tree.walk.num_tasks, 0)
+    others, _ = others_of(reach.num_tasks, 0)
     used = Counter(len({*word} - {0}) for word in words)
     pairs = ((mine * yours, a, b) for (a, mine), (b, yours) in product(used.items(), repeat=2))
     return len(words) + sum(count * perm(a + b if others is None else min(others, a + b), b) for count, a, b in pairs)
@@ -244,13 +244,13 @@ def _parts(points: list[ErrorPoint]) -> list[Counter[int]]:
     return [Counter(len({*point.word} - {0}) for point in points if point.part in group) for group in groups]
 
 
-def _blocks(counted: Counter[int], tree: Tree) -> Iterator[tuple[int, int]]:
+def _blocks(counted: Counter[int], reach: ReachedErrors) -> Iterator[tuple[int, int]]:
     """The size of each block, and the number of inner products that the block sums up."""
     total = sum(counted.values())
-    if not tree.walk.symmetric:
+    if not reach.symmetric:
         yield total, total * (total + 1) // 2
         return
-    others, many = others_of(tree.walk.num_tasks, max(counted))
+    others, many = others_of(reach.num_tasks, max(counted))
     if many or others is None:
         for named in range(max(counted) + 1):
             orbits = sum(count * comb(used, named) for used, count in counted.items())

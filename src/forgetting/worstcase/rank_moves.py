@@ -62,12 +62,12 @@ def climb_with_ranks(
         seen = climb.run(len(curve))
         made = climb.point()
         curve[:, rows] = seen[:, :count]
-        point.replace(rows, made.part(np.arange(count)))
+        point.put(rows, made.part(np.arange(count)))
         flat[rows] = climb.finished[:count]
         better = count + _best_of_each(owners, climb.values[count:], point.log_value + GAIN)
         winners = owners[better - count]
         curve[:, winners] = np.maximum(curve[:, winners], seen[:, better])
-        point.replace(winners, made.part(better))
+        point.put(winners, made.part(better))
         flat[winners], tried[winners] = climb.finished[better], False
         staying = np.flatnonzero(~np.isin(rows, winners))
         rows, climb = np.concatenate([rows[staying], winners]), climb.picked(np.concatenate([staying, better]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -39,6 +38,7 @@ COVERED = (
     "WithReplacement, Cyclic, Explicit)"
 )
 BLOCK = 8  # restarts of one cell of a study
+RESULTS = ("frames", "kernel", "logits", "log_value", "slope", "flat", "finished", "history")  # of a restart
 SHARE = 0.25  # of the memory, for what is computed at once
 ROUNDED = 1e-5  # a gradient at which rounding errors and nothing else can end an ascent
 MOST = 256  # collections in one batch on a device
@@ -299,13 +299,10 @@ def adversarial_search(
             raise InvalidInputError(f"start gives the ranks of the tasks: rank must be None, got {rank!r:.40}")
         given = given_frames(as_kind(start, Problem, "tasks", "start: "), T, d)
     where, number = as_device(device), seed_from(seed)
-    batch = _batch(question, where)
+    search = _Search(question, first_ranks, given, ranks, steps, number, where, _batch(question, where))
     require_memory(32.0 * restarts * (steps + T * d**2), f"{restarts} restarts of {steps} steps", "use fewer restarts")
-    search = partial(_search, question, first_ranks, given, ranks == "free", steps, number, where, batch)
-    if store is None and jobs is None:
-        results = search(list(range(restarts)))
-    else:
-        results = _stored(search, question, first_ranks, given, ranks, steps, number, where, restarts, jobs, store)
+    plain = store is None and jobs is None
+    results = search(list(range(restarts))) if plain else search.stored(restarts, jobs, store)
     with one_thread():
         return _result(question, results, steps, number, where)
 
@@ -339,70 +336,62 @@ def _batch(question: SearchQuestion, device: Device) -> int:
     return max(1, int(min(fastest, free // needed)))
 
 
-def _search(
-    question: SearchQuestion, ranks: IntArray | None, given: tuple[Array, Array] | None, free: bool, steps: int,
-    seed: int, device: Device, batch: int, indices: list[int],
-) -> list[dict[str, Any]]:  # fmt: skip
-    """The results of the restarts of these numbers, as plain data."""
-    results: list[dict[str, Any]] = []
-    together = max(1, batch // (1 + TRIES))  # there is room for moves beside each
-    for first in range(0, len(indices), together):
-        part = indices[first : first + together]
-        with one_thread():  # many small products
-            shape, here = (question.T, question.d), question.objective(HOST)
-            point = Point.joined(
-                [starting_point(here, question.k, question.weights, shape, ranks, given, seed, index) for index in part]
-            )
-            climbed = climb_with_ranks(
-                question.objective(device), point, steps, free=free, weighted=question.free_weights, batch=batch
-            )
-        results += [
-            {
-                "index": index,
-                "frames": climbed.point.frames[row].tolist(),
-                "kernel": climbed.point.kernel[row].tolist(),
-                "logits": climbed.point.logits[row].tolist(),
-                "log_value": float(climbed.point.log_value[row]),
-                "slope": float(climbed.point.slope[row]),
-                "flat": bool(climbed.flat[row]),
-                "finished": bool(climbed.finished[row]),
-                "history": climbed.history[row].tolist(),
-            }
-            for row, index in enumerate(part)
-        ]
-    return results
-
-
-class _StoredSearch:
+@dataclass(eq=False)
+class _Search:
     """A search as the function of a study: the cell says which restarts, and the rest travels with the function."""
 
-    def __init__(self, search: Any) -> None:
-        self.search, self.__qualname__ = search, "adversarial_search"
+    question: SearchQuestion
+    ranks: IntArray | None
+    given: tuple[Array, Array] | None
+    changes: str
+    steps: int
+    seed: int
+    device: Device
+    batch: int
 
-    def __call__(self, restarts: list[int], identity: Any, code: str, seed: int) -> list[dict[str, Any]]:
-        results: list[dict[str, Any]] = self.search(restarts)
+    def __post_init__(self) -> None:
+        self.__qualname__ = "adversarial_search"
+
+    def __call__(
+        self, restarts: list[int], identity: Any = None, code: str = "", seed: int = 0
+    ) -> list[dict[str, Any]]:
+        """The results of the restarts of these numbers, as plain data."""
+        question, results = self.question, []
+        together = max(1, self.batch // (1 + TRIES))  # there is room for moves beside each
+        for first in range(0, len(restarts), together):
+            part = restarts[first : first + together]
+            with one_thread():  # many small products
+                shape, here = (question.T, question.d), question.objective(HOST)
+                begin = (here, question.k, question.weights, shape, self.ranks, self.given, self.seed)
+                climbed = climb_with_ranks(
+                    question.objective(self.device), Point.joined([starting_point(*begin, index) for index in part]),
+                    self.steps, free=self.changes == "free", weighted=question.free_weights, batch=self.batch,
+                )  # fmt: skip
+            values = climbed.point._asdict() | climbed._asdict()
+            results += [
+                {"index": index} | {name: values[name][row].tolist() for name in RESULTS}
+                for row, index in enumerate(part)
+            ]
         return results
 
-
-def _stored(
-    search: Any, question: SearchQuestion, ranks: IntArray | None, given: tuple[Array, Array] | None, changes: str,
-    steps: int, seed: int, device: Device, restarts: int, jobs: int | None, store: str | Path | None,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """The results of all restarts; those in the store are not computed again."""
-    identity = {
-        "T": question.T, "d": question.d, "k": question.k, "quantity": question.quantity,
-        "ordering": str(question.ordering), "free weights": question.free_weights, "ranks": changes, "steps": steps,
-        "device": str(device.spec),
-        "rank": "random" if ranks is None else ranks.tolist(),
-        "weights": fingerprint(question.weights).hex(), "start": "" if given is None else fingerprint(*given).hex(),
-    }  # fmt: skip
-    code, numbers = code_digest(), list(range(restarts))
-    cells = [
-        {"restarts": numbers[first : first + BLOCK], "identity": identity, "code": code, "seed": seed}
-        for first in range(0, restarts, BLOCK)
-    ]
-    study = Study(cells, store, function=_StoredSearch(search))
-    return study.run(jobs, progress=False, retry=True, check=True).results()
+    def stored(self, restarts: int, jobs: int | None, store: str | Path | None) -> list[dict[str, Any]]:
+        """The results of all restarts; those in the store are not computed again."""
+        question = self.question
+        identity = {
+            "T": question.T, "d": question.d, "k": question.k, "quantity": question.quantity,
+            "ordering": str(question.ordering), "free weights": question.free_weights, "ranks": self.changes,
+            "steps": self.steps, "device": str(self.device.spec),
+            "rank": "random" if self.ranks is None else self.ranks.tolist(),
+            "weights": fingerprint(question.weights).hex(),
+            "start": "" if self.given is None else fingerprint(*self.given).hex(),
+        }  # fmt: skip
+        code, numbers = code_digest(), list(range(restarts))
+        cells = [
+            {"restarts": numbers[first : first + BLOCK], "identity": identity, "code": code, "seed": self.seed}
+            for first in range(0, restarts, BLOCK)
+        ]
+        study = Study(cells, store, function=self)
+        return study.run(jobs, progress=False, retry=True, check=True).results()
 
 
 def _result(

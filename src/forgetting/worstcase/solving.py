@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import queue
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
 
+from forgetting.compute.workers import end_with
 from forgetting.core.arrays import Array
 from forgetting.errors import NotSupportedError, WorkerError
 from forgetting.worstcase.program import Program
@@ -129,53 +128,33 @@ def _solution(posed: _Posed) -> _Solution:
 def _solved_apart(posed: _Posed) -> _Solution:
     """The solution by another process, for which this one waits where signals are answered."""
     command = [sys.executable, "-I", "-c", SERVE, *(path or os.getcwd() for path in sys.path)]
-    answers: queue.SimpleQueue[_Solution | None] = queue.SimpleQueue()
+    question: bytes | None = pickle.dumps(posed)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     ) as child:
-
-        def ask() -> None:
-            assert child.stdin is not None
-            assert child.stdout is not None
-            try:
-                pickle.dump(posed, child.stdin)
-                child.stdin.flush()
-                answers.put(pickle.load(child.stdout))
-            except Exception:  # the pipes end where the process does
-                answers.put(None)
-
         try:
-            threading.Thread(target=ask, daemon=True).start()
-            while True:
-                with suppress(queue.Empty):
-                    solution = answers.get(timeout=0.1)
-                    break
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(timeout=2)
+            answer = None
+            while answer is None:
+                with suppress(subprocess.TimeoutExpired):
+                    answer, _ = child.communicate(question, timeout=0.1)
+                question = None  # it was sent, or is kept until it is
         finally:
             child.kill()
-            with suppress(OSError):  # what the process did not read is lost with it
-                child.stdin.close()  # type: ignore[union-attr]
-    if solution is None:
+            child.wait()
+    if child.returncode:
         raise WorkerError(
             f"the process that solves the semidefinite program died with code {child.returncode} (killed, or out of "
             "memory); use a smaller k, or a machine with more memory"
         )
+    solution: _Solution = pickle.loads(answer)
     return solution
 
 
 def serve() -> None:
-    """Solve the program that comes by the standard input, which stays open as long as somebody waits for it."""
+    """Solve the program that comes by the standard input, unless the process that asks for it ends before."""
+    end_with(os.getppid())
     posed = pickle.load(sys.stdin.buffer)  # from the process that started this one
-
-    def watch() -> None:
-        sys.stdin.buffer.read()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
     pickle.dump(_solution(posed), sys.stdout.buffer)
-    sys.stdout.buffer.flush()
-    os._exit(0)
 
 
 def _balanced(dual: Array, moments: Any, objective: Array) -> Array:

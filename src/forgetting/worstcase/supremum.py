@@ -25,13 +25,12 @@ from forgetting.orderings.view import TaskView
 from forgetting.results import Result
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.worstcase.dual_certificate import DualCertificate, certified
-from forgetting.worstcase.extraction import candidates, num_errors
+from forgetting.worstcase.extraction import candidates
 from forgetting.worstcase.inner_products import Algebra, ConvexProjections, Projections, Reflections, Word
-from forgetting.worstcase.moment_blocks import ReachedErrors
 from forgetting.worstcase.program import Program, program, program_size
 from forgetting.worstcase.solving import Solved, solve
 from forgetting.worstcase.solving import clarabel as solver
-from forgetting.worstcase.tree import Alike, Given, Shuffles, TaskWalk, Tree, Weighted, tree
+from forgetting.worstcase.tree import TaskWalk, Tree, tree
 
 __all__ = ["WorstCase", "worst_case"]
 
@@ -200,7 +199,7 @@ def _one_of(value: Any, what: str, known: tuple[str, ...]) -> None:
 def _walk(ordering: Ordering, count: int | None, steps: int) -> TaskWalk:
     law: Law = ordering.law
     if isinstance(law, Independent) and law.p is None:
-        return Alike(count)
+        return TaskWalk(count, "uniform")
     if count is None:
         raise InvalidInputError(
             f"T = inf is for uniform draws with replacement, not for {ordering}; give a number of tasks"
@@ -216,13 +215,13 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> TaskWalk:
         raise InvalidInputError(f"{ordering} ends after {limit} steps, but {steps} are needed")
     law.check(count)
     if isinstance(law, Permutation | Reshuffled):
-        return Shuffles(count)
+        return TaskWalk(count, "shuffles")
     view = TaskView(count, np.ones(count))
     if isinstance(law, Independent):
         weights = [Fraction(float(weight)) for weight in law.weights(view)[0]]
-        return Weighted(count, tuple(weight / sum(weights) for weight in weights))
+        return TaskWalk(count, "weights", tuple(weight / sum(weights) for weight in weights))
     if isinstance(law, Fixed):
-        return Given(count, tuple(int(task) for task in ordering.first(view, steps, np.random.default_rng(0))))
+        return TaskWalk(count, "order", tuple(ordering.first(view, steps, np.random.default_rng(0)).tolist()))
     raise NotSupportedError(
         f"{ordering} has no worst case here, only draws with replacement, shuffles, cycles and given orders have"
     )
@@ -231,7 +230,7 @@ def _walk(ordering: Ordering, count: int | None, steps: int) -> TaskWalk:
 def _rules(kind: str, walk: TaskWalk) -> Algebra:
     if kind == "convex":
         return ConvexProjections(walk.num_tasks, walk.symmetric)
-    rules = Projections if walk.single else Reflections
+    rules = Projections if walk.law == "order" else Reflections  # words of one run need no other words
     return rules(walk.num_tasks, walk.symmetric)
 
 
@@ -260,7 +259,7 @@ def _attaining(
     posed: Program, solved: Solved, ordering: Ordering
 ) -> tuple[RegressionTasks | ConvexSets | None, float | None, str]:
     """The tasks of fewest dimensions that attain the largest value, and this value; else why there are no tasks."""
-    errors = num_errors(posed.tree, ReachedErrors(posed.tree, posed.algebra))
+    errors = posed.reach.num_errors
     if posed.tree.walk.num_tasks is None:
         return None, None, "the supremum over all numbers of tasks may be a limit: ask for a finite T"
     if posed.tree.walk.num_tasks * errors**3 > MOST_WORK:

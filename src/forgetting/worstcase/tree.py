@@ -6,120 +6,64 @@ a tree stops growing with the number of tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, Literal
 
 from forgetting.errors import NotSupportedError
 from forgetting.worstcase.inner_products import Word, extended
 
-State = tuple[int, ...]
+Visits = tuple[int, ...]  # of each task; of those that were seen, where all tasks are alike
 
 MOST_WORDS = 250  # their inner products make at least half the square of this many rows
-
-
-class Move(NamedTuple):
-    """A task that may come next, with its probability and the state of the law after it."""
-
-    letter: int
-    probability: Fraction
-    state: State
+ONE = Fraction(1)
 
 
 @dataclass(frozen=True)
 class TaskWalk:
-    """The tasks that may come next after those of a word. Letters are named by first appearance where tasks are alike.
+    """The law of the tasks of a run. Letters are named by first appearance where tasks are alike.
 
     Attributes:
-        num_tasks: None for the limit of infinitely many tasks.
-        symmetric: whether all tasks are alike.
-        single: whether there is one run only.
+        num_tasks: None for the limit of infinitely many tasks, which only uniform draws have.
+        law: "uniform" draws with replacement; "shuffles", a random permutation and another one after its end; draws
+            with given "weights"; or one given "order".
+        parts: the weights, or the tasks in their order.
     """
 
     num_tasks: int | None
-    symmetric: ClassVar[bool] = True
-    single: ClassVar[bool] = False
+    law: Literal["uniform", "shuffles", "weights", "order"]
+    parts: tuple[Any, ...] = ()
 
-    def moves(self, seen: int, state: State) -> Iterator[Move]:
-        """The next tasks, after `seen` different ones."""
-        raise NotImplementedError
+    @property
+    def symmetric(self) -> bool:
+        """Whether all tasks are alike."""
+        return not self.parts
 
     def in_words(self) -> Any:
         """The law in a certificate: a word, or weights, or an order."""
-        raise NotImplementedError
+        if self.law == "weights":
+            return {"weights": [str(weight) for weight in self.parts]}
+        return {"order": list(self.parts)} if self.parts else self.law
 
-    def everyone(self, seen: int) -> Iterator[tuple[int, Fraction]]:
-        """All tasks with equal weights; where they are alike, those that were seen, and one more for all the others."""
+    def following(self, seen: int, visits: Visits) -> list[tuple[int, Fraction]]:
+        """The tasks that may come next, with their probabilities, after `seen` different ones and these visits."""
+        if self.law == "order":
+            return [(self.parts[sum(visits)], ONE)]
+        if self.law == "weights":
+            return [(letter, weight) for letter, weight in enumerate(self.parts) if weight]
+        if self.law == "uniform" or self.num_tasks is None:
+            return self.evenly(seen)
+        passes = sum(visits) // self.num_tasks
+        return self.evenly(seen, [letter for letter, count in enumerate(visits) if count > passes])
+
+    def evenly(self, seen: int, without: Sequence[int] = ()) -> list[tuple[int, Fraction]]:
+        """All tasks but some with equal weights; where all are alike, one of those not seen stands for all these."""
         if self.num_tasks is None:
-            yield seen, Fraction(1)
-            return
-        known = seen if self.symmetric else self.num_tasks
-        yield from ((letter, Fraction(1, self.num_tasks)) for letter in range(known))
-        if known < self.num_tasks:
-            yield known, Fraction(self.num_tasks - known, self.num_tasks)
-
-
-@dataclass(frozen=True)
-class Alike(TaskWalk):
-    """Uniform draws with replacement."""
-
-    def moves(self, seen: int, state: State) -> Iterator[Move]:
-        return (Move(letter, weight, ()) for letter, weight in self.everyone(seen))
-
-    def in_words(self) -> Any:
-        return "uniform"
-
-
-@dataclass(frozen=True)
-class Shuffles(TaskWalk):
-    """A random permutation, and another one after its end. The state lists the tasks of the current pass."""
-
-    num_tasks: int
-
-    def moves(self, seen: int, state: State) -> Iterator[Move]:
-        passed = () if len(state) == self.num_tasks else state
-        left = self.num_tasks - len(passed)
-        for letter in range(seen):
-            if letter not in passed:
-                yield Move(letter, Fraction(1, left), tuple(sorted((*passed, letter))))
-        if seen < self.num_tasks:
-            yield Move(seen, Fraction(self.num_tasks - seen, left), (*passed, seen))
-
-    def in_words(self) -> Any:
-        return "shuffles"
-
-
-@dataclass(frozen=True)
-class Weighted(TaskWalk):
-    """Draws with replacement and given probabilities."""
-
-    num_tasks: int
-    weights: tuple[Fraction, ...]
-    symmetric: ClassVar[bool] = False
-
-    def moves(self, seen: int, state: State) -> Iterator[Move]:
-        return (Move(letter, weight, ()) for letter, weight in enumerate(self.weights) if weight)
-
-    def in_words(self) -> Any:
-        return {"weights": [str(weight) for weight in self.weights]}
-
-
-@dataclass(frozen=True)
-class Given(TaskWalk):
-    """One given order. The state is the number of steps taken."""
-
-    num_tasks: int
-    order: tuple[int, ...]
-    symmetric: ClassVar[bool] = False
-    single: ClassVar[bool] = True
-
-    def moves(self, seen: int, state: State) -> Iterator[Move]:
-        step = len(state)
-        yield Move(self.order[step], Fraction(1), (*state, 0))
-
-    def in_words(self) -> Any:
-        return {"order": list(self.order)}
+            return [(seen, ONE)]
+        known, left = seen if self.symmetric else self.num_tasks, self.num_tasks - len(without)
+        weights = [(letter, Fraction(1, left)) for letter in range(known) if letter not in without]
+        return weights if known == self.num_tasks else [*weights, (known, Fraction(self.num_tasks - known, left))]
 
 
 @dataclass(frozen=True)
@@ -143,22 +87,21 @@ class Tree:
 def tree(walk: TaskWalk, k: int, quantity: str) -> Tree:
     """All runs of k steps under a law, with the weights of their losses.
 
-    >>> made = tree(Alike(2), 1, "loss")
+    >>> made = tree(TaskWalk(2, "uniform"), 1, "loss")
     >>> sorted(made.words), {word: str(weight) for word, weight in made.losses.items()}
     ([(), (0,)], {((0,), 1): '1/4'})
     """
-    counts = quantity == "forgetting"
-    level: dict[tuple[Word, State, tuple[int, ...]], Fraction] = {((), (), ()): Fraction(1)}
+    counted = quantity == "forgetting" or walk.law in ("shuffles", "order")
+    level: dict[tuple[Word, Visits], Fraction] = {((), ()): ONE}
     words: set[Word] = {()}
     for step in range(k):
-        following: dict[tuple[Word, State, tuple[int, ...]], Fraction] = {}
-        for (word, state, visits), weight in level.items():
-            for move in walk.moves(len(set(word)), state):
-                counted = _with_visit(visits, move.letter) if counts else ()
-                at = extended(word, move.letter), move.state, counted
-                following[at] = following.get(at, Fraction(0)) + weight * move.probability
-        level = following
-        words |= {word for word, _, _ in level}
+        longer: dict[tuple[Word, Visits], Fraction] = {}
+        for (word, visits), weight in level.items():
+            for letter, probability in walk.following(len(set(word)), visits):
+                at = extended(word, letter), _with_visit(visits, letter) if counted else ()
+                longer[at] = longer.get(at, 0) + weight * probability
+        level = longer
+        words |= {word for word, _ in level}
         if len(words) > MOST_WORDS:
             raise NotSupportedError(
                 f"T = {walk.num_tasks or 'inf'}, k = {k}: there are {len(words)} different iterates after {step + 1} "
@@ -166,21 +109,19 @@ def tree(walk: TaskWalk, k: int, quantity: str) -> Tree:
                 "Use a smaller k, or fg.adversarial_search for a lower bound"
             )
     losses: dict[tuple[Word, int], Fraction] = {}
-    for (word, state, visits), weight in level.items():
+    for (word, visits), weight in level.items():
         seen = len(set(word))
-        if counts:
+        if quantity == "forgetting":
             shares = [(letter, Fraction(times, k)) for letter, times in enumerate(visits) if times]
-        elif quantity == "next_loss":
-            shares = [(move.letter, move.probability) for move in walk.moves(seen, state)]
         else:
-            shares = list(walk.everyone(seen))
+            shares = walk.following(seen, visits) if quantity == "next_loss" else walk.evenly(seen)
         for letter, part in shares:
             if letter != word[-1]:  # a task just learned has no loss
                 losses[word, letter] = losses.get((word, letter), Fraction(0)) + weight * part / 2
-    return Tree(walk, k, quantity, frozenset(words), frozenset(word for word, _, _ in level), losses)
+    return Tree(walk, k, quantity, frozenset(words), frozenset(word for word, _ in level), losses)
 
 
-def _with_visit(visits: tuple[int, ...], letter: int) -> tuple[int, ...]:
+def _with_visit(visits: Visits, letter: int) -> Visits:
     longer = [*visits, *(0 for _ in range(letter + 1 - len(visits)))]
     longer[letter] += 1
     return tuple(longer)
