@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits
-from forgetting.auditing.measures import orders_to_try
+from forgetting.auditing.measures import MeasuredOrders, orders_to_try
 from forgetting.auditing.sentences import opening, recommend
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -138,6 +138,7 @@ def measure(name="training loss", given=1.0, best=0.1, mean=0.5, higher=False, e
 
 
 ACCURACY = {"name": "training accuracy", "higher": True}
+TWO = np.array([[0, 1], [1, 0]])
 SEARCH = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1.0), True, 2, 0)
 
 
@@ -154,7 +155,7 @@ SEARCH = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1
     ],
 )
 def test_an_order_is_advised_if_every_measure_says_so(others, shuffle, prefer, conflict):
-    verdict = judge(SEARCH, [measure(), *others], 1.0, 1.0, (0.31, 0.32))
+    verdict = judge(MeasuredOrders(SEARCH, TWO, True, (measure(), *others), start=1.0, given=1.0, random=(0.31, 0.32)))
     assert verdict.effect == "much"
     assert (verdict.bad, verdict.best_is_far) == (True, True)
     assert (verdict.shuffle, verdict.prefer, verdict.conflict) == (shuffle, prefer, conflict)
@@ -201,16 +202,18 @@ def test_a_place_in_the_middle_is_no_preference():
 def _reworded(audit, measures):
     own, random = audit.ordering("given order"), audit.ordering("random permutation")
     ends = random.forgetting_low, random.forgetting_high
-    verdict = judge(audit.search, measures, audit.fit.start, own.forgetting, ends)
+    orders = np.array(audit.orders)
+    verdict = judge(MeasuredOrders(audit.search, orders, True, tuple(measures), audit.fit.start, own.forgetting, ends))
     return opening(replace(audit, measures=tuple(measures), verdicts=(verdict,)))
 
 
 def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
     search = OrderSearch("forgetting", FoundOrder((0, 1), 0.0), FoundOrder((1, 0), 1e-3), True, 2, 0)
     rates = replace(measure(**ACCURACY, given=0.9, best=0.5, mean=0.7), top=FoundOrder((0, 1), 0.9), bottom=ORDER)
-    assert judge(search, [measure(), rates], 1.0, 1e-3, (0.0, 0.0)).conflict
+    measured = MeasuredOrders(search, TWO, True, (measure(), rates), start=1.0, given=1e-3, random=(0.0, 0.0))
+    assert judge(measured).conflict
     level = replace(rates, top=FoundOrder((0, 1), 0.001))
-    assert not judge(search, [measure(), level], 1.0, 1e-3, (0.0, 0.0)).conflict
+    assert not judge(replace(measured, measures=(measure(), level))).conflict
 
 
 # ------------------------------------------------------------------------------------------------------------- accuracy
@@ -249,9 +252,9 @@ def test_schemes_that_leave_tasks_unsolved_are_measured_by_forgetting_too():
 
 def test_orders_of_many_tasks_are_sampled_and_the_mean_loss_is_the_expected_one():
     tasks = fg.families.gaussian(T=8, d=10, rank=2, seed=0)
-    tried = orders_to_try(tasks, 0)
-    assert not tried.exact
-    assert np.array_equal(np.sort(tried.orders, axis=1), np.tile(np.arange(8), (len(tried.orders), 1)))
+    orders, exact = orders_to_try(tasks, 0)
+    assert not exact
+    assert np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(8), (len(orders), 1)))
     audit = fg.audit(tasks)
     assert audit.measures[0].mean == audit.ordering("random permutation").loss
 

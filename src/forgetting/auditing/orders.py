@@ -174,6 +174,17 @@ def pass_cost(geometry: Geometry) -> float:
     return 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim * (geometry.outputs or 1)
 
 
+def unexplained_loss(problem: Problem) -> float:
+    """The part of the mean loss that no w can fit in any task; 0 for tasks that are not linear.
+
+    >>> import forgetting as fg
+    >>> round(unexplained_loss(fg.RegressionTasks([[[1.0], [1.0]], [[1.0]]], [[0.0, 2.0], [5.0]])), 12)
+    0.5
+    """
+    geometry = problem.geometry
+    return 0.0 if geometry is None else float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+
+
 def _width(geometry: Geometry) -> int:
     """The number of floats that an order takes in memory."""
     return max(len(geometry.sigma), geometry.frame.dim, 1) * (geometry.outputs or 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
-from forgetting.auditing.verdict import EFFECT, ROUNDING, SHARE, agreed
+from forgetting.auditing.verdict import EFFECT, ROUNDING, SHARE
 from forgetting.core.text import one_line
 
 if TYPE_CHECKING:
@@ -234,8 +234,7 @@ def _may_shuffle(audit: Audit) -> bool:
 
 def _may_prefer(audit: Audit) -> bool:
     """Whether all measures and all seeds say that the same order is better than the given and a random one."""
-    verdicts = audit.verdicts
-    return bool(verdicts) and all(verdict.prefer for verdict in verdicts) and agreed(verdicts, "best") == len(verdicts)
+    return all(verdict.prefer for verdict in audit.verdicts) and len({verdict.best for verdict in audit.verdicts}) == 1
 
 
 def _seeds(audit: Audit) -> list[str]:
