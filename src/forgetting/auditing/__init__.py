@@ -19,9 +19,10 @@ from forgetting.auditing.order_statistics import (
     SeedAgreement,
     order_disparity,
 )
+from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.orders import FoundOrder
 from forgetting.auditing.preparation import apply_features, read_tasks, subsample_rows
-from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.result import Audit, TaskRow
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from forgetting import bounds
 from forgetting.auditing.measures import Measure, MeasuredOrders
 from forgetting.auditing.orders import Quantity, pass_cost, unexplained_loss
 from forgetting.auditing.preparation import Prepared
-from forgetting.auditing.result import Guarantee, OrderingRow, Pass, Split
 from forgetting.dynamics.loop import run
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
@@ -31,6 +30,106 @@ QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
 MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that leaves enough of them
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
+
+
+@dataclass(frozen=True)
+class OrderingRow:
+    """Expected loss and forgetting of an ordering after k steps, with intervals and the method.
+
+    `bounded` says whether the values have a known range, so that simulated intervals hold for any distribution on it;
+    if not, the intervals are normal approximations. `exact` says whether the values are exact up to rounding. If
+    `exact` is not given, as in files of earlier versions, it says whether the intervals are points.
+
+    >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
+    True
+    """
+
+    name: str
+    ordering: str
+    k: int
+    passes: int
+    loss: float
+    loss_low: float
+    loss_high: float
+    forgetting: float
+    forgetting_low: float
+    forgetting_high: float
+    method: str
+    confidence: float
+    bounded: bool = True
+    exact: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.exact is None:
+            points = self.loss_low == self.loss_high and self.forgetting_low == self.forgetting_high
+            object.__setattr__(self, "exact", points)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The forgetting after each step of a pass.
+
+    >>> Pass("given order", (0, 1), (0.0, 0.25)).forgetting[-1]
+    0.25
+    """
+
+    name: str
+    order: tuple[int, ...]
+    forgetting: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The shares of randomness and repetition in the fall of forgetting.
+
+    There are four values of forgetting: for a fixed order learned once and P times (cyclic), and for a random order
+    learned once (without replacement) and P times (reshuffled). From the first value to the last, forgetting falls by
+    fixed_once - random_many. The share of a cause is the mean of its effect without and with the other cause:
+
+        randomness = 1/2 ((fixed_once - random_once) + (fixed_many - random_many)) / (fixed_once - random_many),
+
+    and repetition = 1 - randomness. Shares of 1/2 mean that either cause alone has the full effect. A share is negative
+    if its cause raises forgetting.
+
+    Attributes:
+        baseline: the name of the fixed order.
+        replaced_once: for comparison, the forgetting after T draws with replacement.
+        randomness, repetition: the shares; None if forgetting does not fall, or is negative.
+    """
+
+    baseline: str
+    passes: int
+    fixed_once: float
+    random_once: float
+    fixed_many: float
+    random_many: float
+    replaced_once: float
+    randomness: float | None
+    repetition: float | None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An upper bound that applies to an ordering after k steps, and the measured value.
+
+    >>> Guarantee("with replacement", 10, "loss", "demo", 1.0, 0.25, True, False).ratio
+    0.25
+    """
+
+    ordering: str
+    k: int
+    quantity: str
+    key: str
+    value: float
+    measured: float
+    tightest: bool
+    vacuous: bool
+
+    @property
+    def ratio(self) -> float | None:
+        """The measured value divided by the bound; None if the bound is 0."""
+        return self.measured / self.value if self.value > 0 else None
+
 
 Rows = tuple[OrderingRow, ...]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forgetting.auditing.audit_landscape import landscape_section
+from forgetting.auditing.landscape_page import landscape_section
 from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
 from forgetting.auditing.verdict import ROUNDING
 from forgetting.core.arrays import Array
@@ -20,7 +20,8 @@ from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
-    from forgetting.auditing.result import Audit, OrderingRow
+    from forgetting.auditing.ordering_values import OrderingRow
+    from forgetting.auditing.result import Audit
 
 
 MARKS = ("given order", "given order, {} passes (cyclic)", "order that forgets least", "order that forgets most")

@@ -12,7 +12,8 @@ from forgetting.core.text import one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
-    from forgetting.auditing.result import Audit, OrderingRow, Split
+    from forgetting.auditing.ordering_values import OrderingRow, Split
+    from forgetting.auditing.result import Audit
     from forgetting.auditing.similarity import Duplicate
 
 

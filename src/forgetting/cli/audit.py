@@ -118,7 +118,7 @@ def audit_command(
     import numpy as np
 
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.auditing.audit_landscape import landscape_arrays
+    from forgetting.auditing.result import landscape_arrays
     from forgetting.cli.output import ready, say, terminal_width, working, write_and_show
     from forgetting.cli.problems import load_problem
     from forgetting.errors import InvalidInputError
