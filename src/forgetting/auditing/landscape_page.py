@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.auditing.order_statistics import LEVELS, PARTS
-from forgetting.auditing.sentences import percent
+from forgetting.auditing.sentences import joined, percent
 from forgetting.core.text import one_line
 from forgetting.errors import NotSupportedError
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
@@ -84,9 +84,8 @@ def explained(landscape: Landscape) -> str:
     )
 
 
-def _parts(shares: Sequence[float] | Any) -> str:
-    *first, last = [f"{round(100 * float(share))} %" for share in shares]
-    return f"{', '.join(first)} and {last}" if first else last
+def _parts(shares: Any) -> str:
+    return joined(f"{round(100 * float(share))} %" for share in shares)
 
 
 def _words(order: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.auditing.landscape_page import landscape_section
-from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
+from forgetting.auditing.sentences import LOSSES, SECTIONS, SLACK, listed, number, percent, task_name
 from forgetting.auditing.verdict import ROUNDING
 from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
@@ -39,16 +39,10 @@ def report_of(audit: Audit) -> Report:
     ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
     landscape = landscape_section(audit)
-    sections = (
-        _orderings(audit),
-        _randomness(audit),
-        *([] if landscape is None else [landscape]),
-        _tasks(audit),
-        _pairs(audit),
-        _fit(audit),
-        _guarantees(audit),
-        *_missing(audit),
-    )
+    sections = [_orderings(audit), _randomness(audit), *([] if landscape is None else [landscape])]
+    sections += [_tasks(audit), _pairs(audit), _fit(audit), _guarantees(audit)]
+    if audit.missing:
+        sections.append(Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ()))
     meta = {
         "tasks": audit.num_tasks,
         "dimension": audit.dim,
@@ -62,27 +56,26 @@ def report_of(audit: Audit) -> Report:
     }
     lead = lead_figure(audit)
     title, summary = f"Audit of {audit.title}", audit.opening or audit.recommendation
-    return Report(title, sections, meta, summary, lead="" if lead is None else lead.key)
+    return Report(title, tuple(sections), meta, summary, lead="" if lead is None else lead.key)
 
 
 def text_of(audit: Audit, width: int = 80) -> str:
     """The audit as text for a terminal: the recommendation, and the tables that fit."""
     report = report_of(audit)
-    parts = [summary_text(report, width)]
-    orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
-    parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
+    orders = tuple(f"{name}: {listed(audit, order)}" for name, order in _orders(audit))
+    parts = [summary_text(report, width), summary_text(Report(_head(audit), (), {}, orders), width)]
     for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
-            parts.append(table_text(_cut(shown), width))
-    more = [line for line in audit.recommendation if line not in report.summary]
-    if more:
-        parts.append(summary_text(Report("Further findings", (), {}, tuple(more)), width))
-    if audit.missing:
-        parts.append(summary_text(Report("Not in this audit", (), {}, audit.missing), width))
-    if audit.notes:
-        parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
+            if len(shown.rows) > ROWS:
+                note = f"... and {len(shown.rows) - ROWS} more"
+                shown = replace(shown, rows=shown.rows[:ROWS], notes=(*shown.notes, note))
+            parts.append(table_text(shown, width))
+    more = tuple(line for line in audit.recommendation if line not in report.summary)
+    for title, lines in (("Further findings", more), ("Not in this audit", audit.missing), ("Notes", audit.notes)):
+        if lines:
+            parts.append(summary_text(Report(title, (), {}, lines), width))
     return "\n\n".join(parts)
 
 
@@ -100,13 +93,6 @@ def _head(audit: Audit) -> str:
 def _said(audit: Audit, section: str) -> list[str]:
     """The sentences of a section that do not open the page."""
     return [line for line in SECTIONS[section](audit) if line not in audit.opening]
-
-
-def _cut(table: Table) -> Table:
-    if len(table.rows) <= ROWS:
-        return table
-    note = f"... and {len(table.rows) - ROWS} more"
-    return Table(table.key, table.title, table.caption, table.columns, table.rows[:ROWS], (*table.notes, note))
 
 
 # ------------------------------------------------------------------------------------------------------------- sections
@@ -154,10 +140,11 @@ def _intervals(audit: Audit) -> list[Table]:
     simulated = [row for row in audit.orderings if not row.exact]
     if not simulated:
         return []
-    cells: list[tuple[str | int | float, ...]] = []
-    for row in simulated:
-        cells.append((row.name, row.k, "forgetting", row.forgetting, row.forgetting_low, row.forgetting_high))
-        cells.append((row.name, row.k, "loss", row.loss, row.loss_low, row.loss_high))
+    cells = tuple(
+        (row.name, row.k, quantity, *(getattr(row, f"{quantity}{end}") for end in ("", "_low", "_high")))
+        for row in simulated
+        for quantity in ("forgetting", "loss")
+    )
     level = f"{simulated[0].confidence:g}"
     meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
     if not all(row.bounded for row in simulated):
@@ -166,7 +153,7 @@ def _intervals(audit: Audit) -> list[Table]:
             "may fail for heavy tails."
         )
     columns = ("ordering", "k", "quantity", "mean", "low", "high")
-    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells))]
+    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, cells)]
 
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
@@ -174,15 +161,11 @@ def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
+    which = "all" if audit.tried_exact else "those tried"
     for measure in audit.measures:
-        if measure.name not in ("training loss", "forgetting"):
-            which = "all" if audit.tried_exact else "those tried"
-            named.append(
-                (
-                    f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}",
-                    measure.top.order,
-                )
-            )
+        if measure.name not in LOSSES:
+            name = f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}"
+            named.append((name, measure.top.order))
     return named
 
 
@@ -215,13 +198,6 @@ def _measures(audit: Audit) -> list[Table]:
         notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
         notes.append("Classes that tie share the row: guessing counts as much as it is right on average.")
     return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
-
-
-def _missing(audit: Audit) -> list[Section]:
-    """The section of the parts that the audit leaves out, each with the reason; empty if nothing is left out."""
-    if not audit.missing:
-        return []
-    return [Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ())]
 
 
 def _randomness(audit: Audit) -> Section:
@@ -332,39 +308,25 @@ def _guarantees(audit: Audit) -> Section:
     if not audit.guarantees:
         why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
         return Section("guarantees", "Guarantees", "", (), missing=why)
-    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
-    rows = [
-        (
-            guarantee.ordering,
-            guarantee.k,
-            guarantee.quantity,
-            guarantee.key,
-            guarantee.value,
-            guarantee.measured if abs(guarantee.measured) > floor else 0.0,
-        )
-        for guarantee in audit.guarantees
-    ]
-    remarks = [
-        "vacuous" if guarantee.vacuous else "tightest" if guarantee.tightest else "" for guarantee in audit.guarantees
-    ]
-    every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
-    best = tuple(
-        row if not guarantee.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
-        for row, guarantee in zip(rows, audit.guarantees, strict=True)
-        if guarantee.tightest
+    best: list[tuple[str | int | float, ...]] = []
+    every: list[tuple[str | int | float, ...]] = []
+    for bound in audit.guarantees:
+        where = bound.ordering, bound.k, bound.quantity
+        values = bound.value, bound.measured if abs(bound.measured) > floor else 0.0
+        every.append((*where, bound.key, *values, "vacuous" if bound.vacuous else "tightest" if bound.tightest else ""))
+        if bound.tightest:
+            name = "none but the trivial one" if bound.key.startswith("trivial/") else bound.key
+            best.append((*where, name, *values))
+    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
+    tables = (
+        Table("tightest", "Tightest guarantee", "", heads, tuple(best)),
+        Table("all-bounds", "All that apply", "", (*heads, "remark"), tuple(every)),
     )
-    return Section(
-        "guarantees",
-        "Guarantees",
-        " ".join(_said(audit, "guarantees"))
-        + " Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
-        "bound.",
-        (
-            Table("tightest", "Tightest guarantee", "", heads, best),
-            Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
-        ),
+    meaning = (
+        "Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial bound"
     )
+    return Section("guarantees", "Guarantees", f"{' '.join(_said(audit, 'guarantees'))} {meaning}.", tables)
 
 
 # -------------------------------------------------------------------------------------------------------------- figures

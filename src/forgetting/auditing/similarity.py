@@ -153,10 +153,7 @@ def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realiza
     ratios = np.linalg.svd(((U @ V.T) * s[:, None]) / t, compute_uv=False)
     if ratios[0] > (1 + 5 * near) * ratios[-1]:
         return None
-    own, other = (
-        s[:, None] * c,
-        s[:, None] * (U @ (V.T @ e)),
-    )  # the labels of a, and the predictions of the solution of b
+    own, other = s[:, None] * c, s[:, None] * (U @ (V.T @ e))  # the labels of a, and what the solution of b predicts
     size = max(np.linalg.norm(own), np.linalg.norm(other))
     if np.linalg.norm(own - other) > max(near, 5 * apart) * size:
         return CONFLICT if not realizable and _conflict(geometry, a, b) > near else None
