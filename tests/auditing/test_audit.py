@@ -26,7 +26,7 @@ from forgetting.auditing import (
 )
 from forgetting.auditing.findings import measure_fit
 from forgetting.auditing.preparation import Recipe, prepare_tasks
-from forgetting.auditing.sentences import recommend
+from forgetting.auditing.sentences import say
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 O = fg.orderings  # noqa: E741
@@ -50,7 +50,7 @@ def gaussian(T, d, rank, seed):
 
 def with_words(audit, **changes):
     changed = replace(audit, **changes)
-    return replace(changed, recommendation=recommend(changed))
+    return replace(changed, recommendation=say(changed).recommendation)
 
 
 def said(audit, *words):

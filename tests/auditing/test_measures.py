@@ -9,7 +9,7 @@ import pytest
 import forgetting as fg
 from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits
 from forgetting.auditing.measures import MeasuredOrders, orders_to_try
-from forgetting.auditing.sentences import opening, recommend
+from forgetting.auditing.sentences import say
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError
 
@@ -184,10 +184,10 @@ def test_a_measure_that_speaks_against_the_given_order_alone_is_named(agreeing):
     (verdict,) = audit.verdicts
     calm = replace(audit, measures=tuple(open_ones), verdicts=(replace(verdict, bad=False, shuffle=False),))
     values = [one.share_better for one in audit.measures if one.higher]
-    lines = [line for line in opening(calm) if "but not by training loss and held-out loss" in line]
+    lines = [line for line in say(calm).opening if "but not by training loss and held-out loss" in line]
     assert bool(lines) == (max(values) >= 0.9)
     sure = [replace(one, values=(0.99,) * 10) if one.higher else one for one in open_ones]
-    (line,) = [line for line in opening(replace(calm, measures=tuple(sure))) if "but not by" in line]
+    (line,) = [line for line in say(replace(calm, measures=tuple(sure))).opening if "but not by" in line]
     assert line.startswith("By training accuracy the given order is the worst there is")
     assert line.endswith("so that no order is advised.")
 
@@ -204,7 +204,7 @@ def _reworded(audit, measures):
     ends = random.forgetting_low, random.forgetting_high
     orders = np.array(audit.orders)
     verdict = judge(MeasuredOrders(audit.search, orders, True, tuple(measures), audit.fit.start, own.forgetting, ends))
-    return opening(replace(audit, measures=tuple(measures), verdicts=(verdict,)))
+    return say(replace(audit, measures=tuple(measures), verdicts=(verdict,))).opening
 
 
 def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
@@ -339,9 +339,9 @@ def test_where_a_task_should_stand_is_not_said_if_other_measures_were_not_asked(
     audit = fg.audit(learned)
     marked = replace(audit, outliers=(Outlier(1, "causes", 9.0, 1.0),))
     plain = replace(marked, measures=audit.measures[:1])
-    assert any(line.endswith("; learn it early.") for line in recommend(plain))
-    assert not any("learn it early" in line for line in recommend(marked))
-    assert any(line.startswith("Outlier: task 1") for line in recommend(marked))
+    assert any(line.endswith("; learn it early.") for line in say(plain).recommendation)
+    assert not any("learn it early" in line for line in say(marked).recommendation)
+    assert any(line.startswith("Outlier: task 1") for line in say(marked).recommendation)
 
 
 def test_mean_losses_are_divided_by_the_rows():
@@ -408,11 +408,11 @@ def test_seeds_that_disagree_withhold_the_advice(agreeing):
     audit = agreeing[0]
     own = audit.verdicts[0]
     other = replace(own, shuffle=False, prefer=False, bad=False, seed=1)
-    said = opening(replace(audit, verdicts=(own, other), drawn="rows"))
+    said = say(replace(audit, verdicts=(own, other), drawn="rows")).opening
     assert not any(line.startswith(("Shuffle", "The best order")) for line in said)
     assert any(line.endswith("a bad one in 1 of 2, so that no order is advised.") for line in said)
     moved = replace(own, best=own.best[::-1], seed=1)
-    said = opening(replace(audit, verdicts=(own, moved), drawn="rows"))
+    said = say(replace(audit, verdicts=(own, moved), drawn="rows")).opening
     assert any(line.startswith("Shuffle") for line in said)
     assert not any(line.startswith("The best order") for line in said)
 

@@ -1,7 +1,7 @@
 """The function `audit`, which compares the tasks of a user and the orderings of these tasks.
 
 An audit goes through stages: tasks are read (`Reading`), prepared (`Prepared`), their orders are measured
-(`MeasuredOrders`) and judged (`Verdict`), all findings are collected (`Audit`), said in sentences, and put on a page.
+(`MeasuredOrders`) and judged (`Verdict`); all findings (`Audit`) are said in sentences (`Said`), and put on a page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forgetting.auditing.ordering_values import (
 )
 from forgetting.auditing.preparation import Prepared, Recipe, Standard, load_tasks, prepare_tasks
 from forgetting.auditing.result import Audit, TaskRow
-from forgetting.auditing.sentences import opening, recommend
+from forgetting.auditing.sentences import say
 from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
 from forgetting.auditing.verdict import ROUNDING, judge
 from forgetting.core.arrays import Array, Seed, as_count, as_number, seed_from
@@ -190,7 +190,8 @@ def audit(
             orders=tuple(map(tuple, measured.tried.tolist())) if measured.exact else (),
         )
         report("done", len(STAGES), len(STAGES))
-        return replace(result, opening=opening(result), recommendation=recommend(result))
+        said = say(result)
+        return replace(result, opening=said.opening, recommendation=said.recommendation)
 
 
 def _name(source: Any, problem: Problem) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.auditing.landscape_page import landscape_section
-from forgetting.auditing.sentences import LOSSES, SECTIONS, SLACK, listed, number, percent, task_name
+from forgetting.auditing.sentences import LOSSES, SLACK, Said, listed, number, percent, task_name
 from forgetting.auditing.verdict import ROUNDING
 from forgetting.core.arrays import Array
 from forgetting.core.text import one_line
@@ -30,17 +30,17 @@ ALIKE = 0.2  # values that differ by less than this part of the largest make no 
 ROWS = 12  # tasks shown in a terminal
 
 
-def report_of(audit: Audit) -> Report:
+def report_of(audit: Audit, said: Said) -> Report:
     """The audit as a report: the figure of all orders and at most four sentences, then all sections.
 
     >>> import forgetting as fg
-    >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
+    >>> report = fg.audit(fg.families.two_lines(0.5)).to_report()
     >>> [section.key for section in report.sections]
     ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
     landscape = landscape_section(audit)
-    sections = [_orderings(audit), _randomness(audit), *([] if landscape is None else [landscape])]
-    sections += [_tasks(audit), _pairs(audit), _fit(audit), _guarantees(audit)]
+    sections = [_orderings(audit, said), _randomness(audit, said), *([] if landscape is None else [landscape])]
+    sections += [part(audit, said) for part in (_tasks, _pairs, _fit, _guarantees)]
     if audit.missing:
         sections.append(Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ()))
     meta = {
@@ -55,13 +55,12 @@ def report_of(audit: Audit) -> Report:
         "versions": versions(),
     }
     lead = lead_figure(audit)
-    title, summary = f"Audit of {audit.title}", audit.opening or audit.recommendation
+    title, summary = f"Audit of {audit.title}", said.opening or audit.recommendation
     return Report(title, tuple(sections), meta, summary, lead="" if lead is None else lead.key)
 
 
-def text_of(audit: Audit, width: int = 80) -> str:
-    """The audit as text for a terminal: the recommendation, and the tables that fit."""
-    report = report_of(audit)
+def text_of(audit: Audit, report: Report, width: int) -> str:
+    """The audit and its report as text for a terminal: the recommendation, and the tables that fit."""
     orders = tuple(f"{name}: {listed(audit, order)}" for name, order in _orders(audit))
     parts = [summary_text(report, width), summary_text(Report(_head(audit), (), {}, orders), width)]
     for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
@@ -90,15 +89,10 @@ def _head(audit: Audit) -> str:
     )
 
 
-def _said(audit: Audit, section: str) -> list[str]:
-    """The sentences of a section that do not open the page."""
-    return [line for line in SECTIONS[section](audit) if line not in audit.opening]
-
-
 # ------------------------------------------------------------------------------------------------------------- sections
 
 
-def _orderings(audit: Audit) -> Section:
+def _orderings(audit: Audit, said: Said) -> Section:
     P = audit.passes
     pairs: dict[str, dict[int, OrderingRow]] = {}
     for row in audit.orderings:
@@ -130,7 +124,7 @@ def _orderings(audit: Audit) -> Section:
         (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
     )
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), every))
-    text = " ".join([_head(audit) + ".", *_said(audit, "orderings")])
+    text = " ".join([_head(audit) + ".", *said.rest("orderings")])
     text += f" Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
 
@@ -200,7 +194,7 @@ def _measures(audit: Audit) -> list[Table]:
     return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
 
 
-def _randomness(audit: Audit) -> Section:
+def _randomness(audit: Audit, said: Said) -> Section:
     rows = []
     for split in audit.splits:
         values = split.fixed_once, split.random_once, split.fixed_many, split.random_many
@@ -215,7 +209,7 @@ def _randomness(audit: Audit) -> Section:
         f"orders, learned once (without replacement) and {P} times (reshuffled). The share of a cause is the "
         "mean of its effect without and with the other one; one half each means that either alone would do."
     )
-    text = " ".join([*_said(audit, "randomness"), text])
+    text = " ".join([*said.rest("randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
 
@@ -224,7 +218,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None or not -SLACK <= value <= 1 + SLACK else f"{round(100 * value)} %"
 
 
-def _tasks(audit: Audit) -> Section:
+def _tasks(audit: Audit, said: Said) -> Section:
     remarks: dict[int, list[str]] = {}
     for duplicate in audit.duplicates:
         verb = "contradicts" if duplicate.contradicts else "repeats"
@@ -238,8 +232,8 @@ def _tasks(audit: Audit) -> Section:
     for task in order:
         row = audit.tasks[task]
         near = "" if row.nearest is None else f"{one_line(audit.tasks[row.nearest].name)} ({row.overlap:.2f})"
-        said = "; ".join(remarks.get(task, []))
-        rows.append((one_line(row.name), row.rows or None, row.rank, row.norm, row.forgotten, row.causes, near, said))
+        numbers = row.rows or None, row.rank, row.norm, row.forgotten, row.causes
+        rows.append((one_line(row.name), *numbers, near, "; ".join(remarks.get(task, []))))
     heads = ("task", "rows", "rank", "norm", "forgotten", "causes", "nearest (overlap)", "remarks")
     caption = (
         "Forgotten: the increase of the loss of a task from when it was learned to the end of a random pass. Causes: "
@@ -247,7 +241,7 @@ def _tasks(audit: Audit) -> Section:
         "remarks come first, then the most forgotten."
     )
     items: list[Item] = [Table("tasks", "Tasks", caption, heads, tuple(rows))]
-    lines = _said(audit, "tasks")
+    lines = said.rest("tasks")
     if audit.overlap:
         for key, title, values in (
             ("overlap", "Overlap of row spaces, mean cos² of the principal angles", audit.overlap),
@@ -260,7 +254,7 @@ def _tasks(audit: Audit) -> Section:
     return Section("tasks", "Tasks", " ".join(lines), tuple(items))
 
 
-def _pairs(audit: Audit) -> Section:
+def _pairs(audit: Audit, said: Said) -> Section:
     how = "all orders" if audit.influence_exact else f"{audit.influence_runs} random orders"
     text = (
         f"Each number is the mean over {how} of the increase of the loss of a task (row) while another one (column) is "
@@ -274,7 +268,7 @@ def _pairs(audit: Audit) -> Section:
     rows = tuple((task_name(audit, i), task_name(audit, j), value) for value, i, j in top)
     table = Table("top-pairs", "The ten largest", "", ("forgotten", "while learning", "increase of loss"), rows)
     picture = _matrix(audit, "influence", "Who forgets whom", "task learned", "task forgotten", audit.influence)
-    text = " ".join([*_said(audit, "pairs"), text])
+    text = " ".join([*said.rest("pairs"), text])
     items = (table,) if picture is None else (picture, table)
     return Section("pairs", "Which tasks are forgotten, and by which", text, items)
 
@@ -286,7 +280,7 @@ def _level(values: tuple[tuple[float, ...], ...]) -> str:
     return f"about {np.median(off):.3g} for every pair" if len(off) else "there is no pair"
 
 
-def _fit(audit: Audit) -> Section:
+def _fit(audit: Audit, said: Said) -> Section:
     fit = audit.fit
     rows = [
         ("largest relative residual", fit.residual),
@@ -298,13 +292,13 @@ def _fit(audit: Audit) -> Section:
     ]
     if audit.rank_joint is None:
         rows = rows[3:]
-    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *_said(audit, "fit")])
+    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *said.rest("fit")])
     return Section(
         "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
     )
 
 
-def _guarantees(audit: Audit) -> Section:
+def _guarantees(audit: Audit, said: Said) -> Section:
     if not audit.guarantees:
         why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
         return Section("guarantees", "Guarantees", "", (), missing=why)
@@ -326,7 +320,7 @@ def _guarantees(audit: Audit) -> Section:
     meaning = (
         "Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial bound"
     )
-    return Section("guarantees", "Guarantees", f"{' '.join(_said(audit, 'guarantees'))} {meaning}.", tables)
+    return Section("guarantees", "Guarantees", f"{' '.join(said.rest('guarantees'))} {meaning}.", tables)
 
 
 # -------------------------------------------------------------------------------------------------------------- figures

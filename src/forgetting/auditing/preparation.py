@@ -85,29 +85,24 @@ def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks
     >>> subsample_rows(fg.families.gaussian(T=3, d=9, rank=5, seed=0), 2).ranks.tolist()
     [2, 2, 2]
     """
-    tasks = _with_data(tasks, "sub-sampling of rows")
-    tasks.require_rows("sub-sampling of rows")
+    linear = as_kind(tasks, Problem, "RegressionTasks").linear
+    if linear is None or linear.data is None:
+        raise NotSupportedError(f"sub-sampling of rows needs the data of RegressionTasks, not {type(tasks).__name__}")
+    given = linear.data
+    given.require_rows("sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
     rng = np.random.default_rng(seed_from(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
     pairs = []
-    for task, distinct in enumerate(tasks.index.tolist()):
+    for task, distinct in enumerate(given.index.tolist()):
         if distinct not in drawn:
-            X, y = tasks.task(task)
+            X, y = given.task(task)
             chosen = np.sort(rng.permutation(len(y))[:most])
             drawn[distinct] = X[chosen], y[chosen]
         pairs.append(drawn[distinct])
-    fewer = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
-    fewer.preparation = tasks.preparation
+    fewer = given.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    fewer.preparation = given.preparation
     return fewer
-
-
-def _with_data(tasks: Problem, what: str) -> RegressionTasks:
-    """The tasks as regression tasks with data; an error says that `what` needs the data."""
-    linear = as_kind(tasks, Problem, "RegressionTasks").linear
-    if linear is None or linear.data is None:
-        raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(tasks).__name__}")
-    return linear.data
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import permutations
 from os import PathLike
 from typing import Any
@@ -18,6 +18,7 @@ from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.page import along, report_of, text_of
+from forgetting.auditing.sentences import say
 from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
@@ -271,11 +272,11 @@ class Audit(Result):
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
-        return report_of(self)
+        return report_of(self, replace(say(self), opening=self.opening))
 
     def to_text(self, width: int = 80) -> str:
         """A page for a terminal that is `width` characters wide."""
-        return text_of(self, as_count(width, "width", least=1))
+        return text_of(self, self.to_report(), as_count(width, "width", least=1))
 
     def to_html(self) -> str:
         """A page for a browser, as a single HTML file."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
@@ -25,28 +26,55 @@ MOST = 5  # the most names in a sentence
 SLACK = 0.005  # rounding and simulation may move a share this far outside 0 to 1
 
 
-def recommend(audit: Audit) -> tuple[str, ...]:
-    """All sentences of an audit: those that open the pages, then those of the sections.
+@dataclass(frozen=True)
+class Said:
+    """The sentences of an audit: the stage between its findings and its page.
+
+    Attributes:
+        opening: at most four sentences that open the page.
+        sections: the sentences of each section of the page, some of which may be in the opening.
+
+    >>> said = Said(("Shuffle the tasks.",), {"orderings": ("Shuffle the tasks.", "The order matters.")})
+    >>> said.recommendation, said.rest("orderings")
+    (('Shuffle the tasks.', 'The order matters.'), ['The order matters.'])
+    """
+
+    opening: tuple[str, ...]
+    sections: Mapping[str, tuple[str, ...]]
+
+    @property
+    def recommendation(self) -> tuple[str, ...]:
+        """All sentences, those of the opening first, each once."""
+        return tuple(dict.fromkeys((*self.opening, *(line for lines in self.sections.values() for line in lines))))
+
+    def rest(self, section: str) -> list[str]:
+        """The sentences of a section that do not open the page."""
+        return [line for line in self.sections[section] if line not in self.opening]
+
+
+def say(audit: Audit) -> Said:
+    """The sentences of an audit, from its numbers and verdicts.
 
     >>> import forgetting as fg
-    >>> fg.audit(fg.families.orthogonal(4)).recommendation[0]
+    >>> say(fg.audit(fg.families.orthogonal(4))).opening[0]
     'The order matters little: even the worst order there is (one of 24 tied orders) forgets 0, 0 % of the loss ...'
     """
-    first = opening(audit)
-    rest = (line for part in SECTIONS.values() for line in part(audit))
-    return tuple(dict.fromkeys((*first, *rest)))
+    sections = {
+        "orderings": _about_orders(audit),
+        "randomness": _split(audit),
+        "tasks": (*_duplicates(audit), *_outliers(audit)),
+        "pairs": _pairs(audit),
+        "fit": _fit(audit),
+        "guarantees": _bound(audit),
+    }
+    return Said(_opening(audit), {name: tuple(lines) for name, lines in sections.items()})
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
 
 
-def opening(audit: Audit) -> tuple[str, ...]:
-    """At most four sentences: degenerate cases, disagreement of measures or the effect of the order, advice, repeats.
-
-    >>> import forgetting as fg
-    >>> len(opening(fg.audit(fg.families.catastrophic(3.0))))
-    3
-    """
+def _opening(audit: Audit) -> tuple[str, ...]:
+    """At most four sentences: degenerate cases, disagreement of measures or effect of the order, advice, repeats."""
     cases = [case.sentence for case in audit.cases]
     # tasks that leave no order to choose come first; a loss that rises does not hide that the measures disagree
     plain = cases[:1] if audit.cases and audit.cases[0].kind in NO_ORDER else []
@@ -74,7 +102,7 @@ def opening(audit: Audit) -> tuple[str, ...]:
     return tuple(line for part in parts.values() for line in part if line in kept)
 
 
-def about_orders(audit: Audit) -> Iterator[str]:
+def _about_orders(audit: Audit) -> Iterator[str]:
     """The sentences about orders, which are also in the opening if there is room."""
     yield from (case.sentence for case in audit.cases)
     if audit.num_tasks > 1:
@@ -421,17 +449,6 @@ def _bound(audit: Audit) -> Iterator[str]:
         f"Tightest guarantee: {bound.quantity} <= {number(bound.value)} after k = {bound.k} steps, {bound.ordering} "
         f"({bound.key}); {'this is no less than the trivial bound' if bound.vacuous else measured}."
     )
-
-
-#: the sentences of each section of the page
-SECTIONS = {
-    "orderings": about_orders,
-    "randomness": _split,
-    "tasks": lambda audit: (*_duplicates(audit), *_outliers(audit)),
-    "pairs": _pairs,
-    "fit": _fit,
-    "guarantees": _bound,
-}
 
 
 # ---------------------------------------------------------------------------------------------------------------- words
