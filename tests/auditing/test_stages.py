@@ -65,6 +65,7 @@ def test_prepared_tasks_have_the_measures_that_follow_by_hand():
         (0.9, 0.9, (0.1, 0.2), "much", True),
         (0.1, 0.9, (0.1, 0.2), "much", False),
         (0.9, 0.9, (0.4, 0.5), "clearly", True),
+        (0.9, 0.9, (0.1, 0.4), "clearly", True),  # a random order may forget that much
         (0.11, 0.11, (0.1, 0.1), "little", False),
         (0.005, 0.005, (0.001, 0.001), "little", False),  # nothing, compared with the loss before learning
     ],

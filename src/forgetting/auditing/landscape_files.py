@@ -80,15 +80,15 @@ def _first_missing(orders: IntArray) -> tuple[int, ...]:
     raise AssertionError("no permutation is missing")
 
 
-def checked_values(values: Any, orders: int, name: str = "values") -> Array:
+def checked_values(values: Any, orders: int) -> Array:
     """Finite values, (orders, M); a vector is one seed. An error names the row and the column."""
-    table = real_array(values, name, squares=True)
+    table = real_array(values, "values", squares=True)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != orders or table.shape[1] < 1:
         turned = table.ndim == 2 and table.shape[1] == orders
         hint = "; for a row per seed give values_layout='seed-by-group', or transpose them" if turned else ""
         raise InvalidInputError(
-            f"{name}: expected a row for each of {orders} orders and a column for each seed, got shape {table.shape}"
+            f"values: expected a row for each of {orders} orders and a column for each seed, got shape {table.shape}"
             f"{hint}"
         )
     return table

@@ -213,18 +213,25 @@ def order_value(
     if chosen.random:
         raise NotSupportedError(f"orders are valued for schemes that draw no random numbers, not for {chosen}")
     there = as_device(device)
-    if linear is None and not there.host:
-        raise NotSupportedError(f"device= evaluates orders of linear schemes, not of {chosen}; leave out device=")
-    if linear is None or geometry is None or (there.host and at_once(geometry)):
+    if linear is None or geometry is None:
+        if not there.host:
+            raise NotSupportedError(f"device= evaluates orders of linear schemes, not of {chosen}; leave out device=")
 
-        def value(orders: IntArray) -> Array:
+        def value_of_run(order: IntArray) -> float:
+            once = run(problem, Explicit(order), len(order), chosen, w0=space.w0, record_every=len(order))
+            return float((once.forgetting if quantity == "forgetting" else once.losses)[-1])
+
+        return lambda orders: np.array([value_of_run(order) for order in orders])
+    if there.host and at_once(geometry):
+
+        def value_at_once(orders: IntArray) -> Array:
             ends = pass_ends(problem, chosen, space.w0, orders)
             return np.concatenate([np.empty(0), *(part.values(quantity) for part in ends)])
 
-        return value
+        return value_at_once
     threads = cores()
 
-    def compiled_value(orders: IntArray) -> Array:
+    def value(orders: IntArray) -> Array:
         values = np.empty(len(orders))
         for first in range(0, len(orders), 8 * BATCH):
             part = np.ascontiguousarray(orders[first : first + 8 * BATCH])
@@ -234,7 +241,7 @@ def order_value(
             values[first : first + len(part)] = losses[:, 0] - learned
         return values
 
-    return compiled_value
+    return value
 
 
 def at_once(geometry: Geometry) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 SENTENCES = 4  # that open a page
-MOST_ORDERS = 0.9  # a measure speaks against the given order if this part of all orders is better
+MOSTLY = 0.9  # a measure speaks against the given order if this part of all orders is better
 NO_ORDER = ("one task", "zero labels", "same tasks", "last task")
 LOSSES = ("training loss", "forgetting")
 MOST = 5  # the most names in a sentence
@@ -157,9 +157,7 @@ def _given(audit: Audit) -> list[str]:
     if verdict is None or verdict.conflict:
         return []
     against = [
-        measure
-        for measure in audit.measures
-        if measure.random_against_given == 1 and measure.share_better >= MOST_ORDERS
+        measure for measure in audit.measures if measure.random_against_given == 1 and measure.share_better >= MOSTLY
     ]
     others = [measure.name for measure in audit.measures if measure.random_against_given != 1]
     if against and others and not verdict.bad:
