@@ -12,10 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from forgetting.auditing.findings import find_cases, find_outliers, last_task_share, measure_fit
-from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
+from forgetting.auditing.findings import find_cases, last_task_share, measure_fit
+from forgetting.auditing.influence import forgetting_matrix, random_influence
 from forgetting.auditing.measures import measure_orders
 from forgetting.auditing.ordering_values import (
     applicable_guarantees,
@@ -24,9 +22,10 @@ from forgetting.auditing.ordering_values import (
     with_expected_values,
 )
 from forgetting.auditing.preparation import Prepared, Recipe, Standard, load_tasks, prepare_tasks
-from forgetting.auditing.result import Audit, TaskRow
+from forgetting.auditing.result import Audit
 from forgetting.auditing.sentences import say
-from forgetting.auditing.similarity import Similarity, find_duplicates, principal_angles
+from forgetting.auditing.similarity import find_duplicates, principal_angles
+from forgetting.auditing.task_rows import find_outliers, task_rows
 from forgetting.auditing.verdict import ROUNDING, judge
 from forgetting.core.arrays import Array, Seed, as_count, as_number, seed_from
 from forgetting.core.progress import Progress, progress_bar, reports_progress
@@ -153,7 +152,7 @@ def audit(
         forgetting = measures[0 if len(measures) == 1 or prepared.scheme.solves_task else 1]
         result = Audit(
             title=title or ", ".join([_name(tasks, problem), *done]),
-            tasks=_task_rows(problem, similarity, influence, alone),
+            tasks=task_rows(problem, similarity, influence, alone),
             dim=problem.dim,
             rank_joint=None if linear is None else linear.rank_joint,
             radius=problem.radius,
@@ -214,44 +213,6 @@ def _missing(problem: Problem, held: Problem | None) -> tuple[str, ...]:
     if held is None:
         absent.append("held-out loss: no test rows were given (test=)")
     return tuple(absent)
-
-
-def _task_rows(
-    problem: Problem, similarity: Similarity | None, influence: Influence, alone: Influence
-) -> tuple[TaskRow, ...]:
-    linear, T = problem.linear, problem.num_tasks
-    others = np.full((T, T), -1.0) if similarity is None else similarity.overlap.copy()
-    np.fill_diagonal(others, -1.0)
-    rows = []
-    for task in range(T):
-        nearest = int(np.argmax(others[task])) if T > 1 and similarity is not None else None
-        by = int(np.argmax(influence.matrix[task]))
-        rows.append(
-            TaskRow(
-                problem.names[task],
-                _num_rows(problem, task),
-                None if linear is None else int(linear.ranks[task]),
-                None if linear is None else float(linear.norms[task]),
-                None if linear is None else float(linear.geometry.residuals[linear.geometry.index[task]]),
-                float(influence.forgotten[task]),
-                float(influence.caused[task]),
-                float(influence.forgotten_error[task]),
-                float(influence.caused_error[task]),
-                float(alone.forgotten[task]),
-                by if influence.matrix[task, by] > 0 else None,
-                nearest,
-                float(others[task, nearest]) if nearest is not None else 0.0,
-            )
-        )
-    return tuple(rows)
-
-
-def _num_rows(problem: Problem, task: int) -> int:
-    """The number of rows of a task; 0 for tasks that have none, such as convex sets."""
-    if problem.linear is not None:
-        return int(problem.linear.num_rows[task])
-    rows = problem.signed_rows(task)
-    return 0 if rows is None else len(rows)
 
 
 def _plain(matrix: Array) -> tuple[tuple[float, ...], ...]:

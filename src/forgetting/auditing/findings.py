@@ -1,8 +1,8 @@
-"""Findings about the tasks of an audit: degenerate cases, outliers, joint realizability and ways to reach it."""
+"""Findings about the tasks of an audit: degenerate cases, joint realizability and ways to reach it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,73 +158,6 @@ def called(name: str) -> str:
 
 def _big(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.4g}"
-
-
-# ------------------------------------------------------------------------------------------------------------- outliers
-
-FACTOR = 3.0  # an outlier is at least this many times the typical value
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A task that is far from the others in some measure.
-
-    Attributes:
-        task: the number of the task.
-        measure: "norm", "forgotten" or "causes".
-        value, typical: the value of the task, and the median over tasks.
-
-    >>> Outlier(2, "norm", 50.0, 1.0).ratio
-    50.0
-    """
-
-    task: int
-    measure: str
-    value: float
-    typical: float
-
-    @property
-    def ratio(self) -> float:
-        """The value divided by the typical value."""
-        return self.value / self.typical if self.typical > 0 else float("inf")
-
-
-def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
-    """Tasks whose value is far above the median (for norms: also far below), if there are at least 4 tasks.
-
-    An outlier is at least 3 times the median and 5 robust standard deviations (1.4826 times the median absolute
-    deviation) away from the median. Norms are compared on a logarithmic scale. For the other measures, the value less
-    several standard errors must also be above 30 % of the sum over tasks (or 10 times the mean, if that is less) and
-    above `floor`. If more than a quarter of the tasks are outliers in a measure, none is reported.
-
-    >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
-    >>> find_outliers({"norm": values}, {}, 0.0)
-    (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
-    """
-    outliers: list[Outlier] = []
-    for measure, values in measures.items():
-        if len(values) < 4:
-            continue
-        typical = float(np.median(values))
-        if measure == "norm":
-            logs = np.log(np.maximum(values, 1e-300))
-            away = np.abs(logs - np.median(logs))
-            picked = away > max(np.log(FACTOR), _spread(logs))
-        else:
-            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # above the expected largest of T standard normal numbers
-            sure = values - doubt * errors.get(measure, 0.0)
-            share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
-            picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
-        if picked.sum() <= len(values) / 4:
-            outliers += [
-                Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()
-            ]
-    return tuple(outliers)
-
-
-def _spread(values: Array) -> float:
-    """Five robust standard deviations of the values."""
-    return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
 # -------------------------------------------------------------------------------------------------- joint realizability

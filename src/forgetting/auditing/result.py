@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.auditing.findings import Case, Fit, Outlier
+from forgetting.auditing.findings import Case, Fit
 from forgetting.auditing.landscape_files import arrays_of, write_values
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape
 from forgetting.auditing.measures import Measure
@@ -20,6 +20,7 @@ from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Sp
 from forgetting.auditing.page import along, report_of, text_of
 from forgetting.auditing.sentences import say
 from forgetting.auditing.similarity import Duplicate
+from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
@@ -32,39 +33,6 @@ from forgetting.results import Result
 
 FORMAT = "forgetting/audit/1"
 TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
-
-
-@dataclass(frozen=True)
-class TaskRow:
-    """The results of an audit for a task.
-
-    Attributes:
-        name, rows, rank: name, number of rows and rank of the task.
-        norm: spectral norm of X.
-        residual: relative residual at the common solution.
-            Rank, norm and residual are None for tasks that are not linear.
-        forgotten: expected increase of its loss from when it was learned to the end of a random pass.
-        causes: expected increase of the losses of earlier tasks while this task is learned, in a random pass.
-        forgotten_error, causes_error: standard errors of `forgotten` and `causes`; 0 if exact.
-        forgotten_given: increase of its loss from when it was learned to the end of a pass in the given order.
-        worst_by: the task that causes most of its forgetting, or None.
-        nearest: the task whose row space overlaps most with its row space, or None.
-        overlap: mean cos^2 of the principal angles with the row space of `nearest`.
-    """
-
-    name: str
-    rows: int
-    rank: int | None
-    norm: float | None
-    residual: float | None
-    forgotten: float
-    causes: float
-    forgotten_error: float
-    causes_error: float
-    forgotten_given: float
-    worst_by: int | None
-    nearest: int | None
-    overlap: float
 
 
 @dataclass(frozen=True, repr=False)
