@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.costs.calls import CALLS, CONTESTS, Call
 from benchmarks.costs.figures import as_svg, figures
 from benchmarks.costs.fits import Fit, crossing, fit
-from forgetting.auditing.api import MOST_TASKS
 from forgetting.auditing.orders import PART
+from forgetting.auditing.preparation import MOST_TASKS
 from forgetting.dynamics.ensembles import MOST_DUAL
 from forgetting.expectation.engines.base import in_time
 

@@ -25,7 +25,8 @@ from forgetting.auditing import (
     subsample_rows,
 )
 from forgetting.auditing.findings import measure_fit
-from forgetting.auditing.sentences import recommend
+from forgetting.auditing.preparation import Recipe, prepare_tasks
+from forgetting.auditing.sentences import say
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 O = fg.orderings  # noqa: E741
@@ -49,7 +50,7 @@ def gaussian(T, d, rank, seed):
 
 def with_words(audit, **changes):
     changed = replace(audit, **changes)
-    return replace(changed, recommendation=recommend(changed))
+    return replace(changed, recommendation=say(changed).recommendation)
 
 
 def said(audit, *words):
@@ -390,15 +391,14 @@ def test_tasks_without_a_common_solution_are_said_to_be_so_and_the_offers_work()
 
 def test_an_offered_lift_is_a_lift_and_says_if_it_was_not_tried():
     tasks = digits("split")
-    lifts = [offer for offer in measure_fit(tasks, np.zeros(64)).offers if offer.rows is None]
+    lifts = [offer for offer in measure_fit(prepare_tasks(tasks, Recipe())).offers if offer.rows is None]
     assert [(offer.features, offer.tried) for offer in lifts] == [(3594, False)]
     assert "may" in lifts[0].words
     # contradicting tasks stay so in any dimension: what did not help is not offered again
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 5)), rng.normal(size=30)
     against = fg.RegressionTasks([X, X], [y, -y])
-    lifted = apply_features(against, RandomFeatures(120))
-    found = measure_fit(lifted, np.zeros(120), 0, against, RandomFeatures(120))
+    found = measure_fit(prepare_tasks(against, Recipe(features=RandomFeatures(120))))
     assert not found.holds
     assert all(offer.features is None for offer in found.offers)
 

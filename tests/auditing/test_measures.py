@@ -8,8 +8,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits
-from forgetting.auditing.measures import orders_to_try
-from forgetting.auditing.sentences import opening, recommend
+from forgetting.auditing.measures import MeasuredOrders, orders_to_try
+from forgetting.auditing.sentences import say
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError
 
@@ -138,6 +138,7 @@ def measure(name="training loss", given=1.0, best=0.1, mean=0.5, higher=False, e
 
 
 ACCURACY = {"name": "training accuracy", "higher": True}
+TWO = np.array([[0, 1], [1, 0]])
 SEARCH = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1.0), True, 2, 0)
 
 
@@ -154,7 +155,7 @@ SEARCH = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1
     ],
 )
 def test_an_order_is_advised_if_every_measure_says_so(others, shuffle, prefer, conflict):
-    verdict = judge(SEARCH, [measure(), *others], 1.0, 1.0, (0.31, 0.32))
+    verdict = judge(MeasuredOrders(SEARCH, TWO, True, (measure(), *others), start=1.0, given=1.0, random=(0.31, 0.32)))
     assert verdict.effect == "much"
     assert (verdict.bad, verdict.best_is_far) == (True, True)
     assert (verdict.shuffle, verdict.prefer, verdict.conflict) == (shuffle, prefer, conflict)
@@ -183,10 +184,10 @@ def test_a_measure_that_speaks_against_the_given_order_alone_is_named(agreeing):
     (verdict,) = audit.verdicts
     calm = replace(audit, measures=tuple(open_ones), verdicts=(replace(verdict, bad=False, shuffle=False),))
     values = [one.share_better for one in audit.measures if one.higher]
-    lines = [line for line in opening(calm) if "but not by training loss and held-out loss" in line]
+    lines = [line for line in say(calm).opening if "but not by training loss and held-out loss" in line]
     assert bool(lines) == (max(values) >= 0.9)
     sure = [replace(one, values=(0.99,) * 10) if one.higher else one for one in open_ones]
-    (line,) = [line for line in opening(replace(calm, measures=tuple(sure))) if "but not by" in line]
+    (line,) = [line for line in say(replace(calm, measures=tuple(sure))).opening if "but not by" in line]
     assert line.startswith("By training accuracy the given order is the worst there is")
     assert line.endswith("so that no order is advised.")
 
@@ -201,16 +202,18 @@ def test_a_place_in_the_middle_is_no_preference():
 def _reworded(audit, measures):
     own, random = audit.ordering("given order"), audit.ordering("random permutation")
     ends = random.forgetting_low, random.forgetting_high
-    verdict = judge(audit.search, measures, audit.fit.start, own.forgetting, ends)
-    return opening(replace(audit, measures=tuple(measures), verdicts=(verdict,)))
+    orders = np.array(audit.orders)
+    verdict = judge(MeasuredOrders(audit.search, orders, True, tuple(measures), audit.fit.start, own.forgetting, ends))
+    return say(replace(audit, measures=tuple(measures), verdicts=(verdict,))).opening
 
 
 def test_accuracy_that_depends_on_the_order_matters_where_losses_do_not():
     search = OrderSearch("forgetting", FoundOrder((0, 1), 0.0), FoundOrder((1, 0), 1e-3), True, 2, 0)
     rates = replace(measure(**ACCURACY, given=0.9, best=0.5, mean=0.7), top=FoundOrder((0, 1), 0.9), bottom=ORDER)
-    assert judge(search, [measure(), rates], 1.0, 1e-3, (0.0, 0.0)).conflict
+    measured = MeasuredOrders(search, TWO, True, (measure(), rates), start=1.0, given=1e-3, random=(0.0, 0.0))
+    assert judge(measured).conflict
     level = replace(rates, top=FoundOrder((0, 1), 0.001))
-    assert not judge(search, [measure(), level], 1.0, 1e-3, (0.0, 0.0)).conflict
+    assert not judge(replace(measured, measures=(measure(), level))).conflict
 
 
 # ------------------------------------------------------------------------------------------------------------- accuracy
@@ -249,9 +252,9 @@ def test_schemes_that_leave_tasks_unsolved_are_measured_by_forgetting_too():
 
 def test_orders_of_many_tasks_are_sampled_and_the_mean_loss_is_the_expected_one():
     tasks = fg.families.gaussian(T=8, d=10, rank=2, seed=0)
-    tried = orders_to_try(tasks, 0)
-    assert not tried.exact
-    assert np.array_equal(np.sort(tried.orders, axis=1), np.tile(np.arange(8), (len(tried.orders), 1)))
+    orders, exact = orders_to_try(tasks, 0)
+    assert not exact
+    assert np.array_equal(np.sort(orders, axis=1), np.tile(np.arange(8), (len(orders), 1)))
     audit = fg.audit(tasks)
     assert audit.measures[0].mean == audit.ordering("random permutation").loss
 
@@ -336,9 +339,9 @@ def test_where_a_task_should_stand_is_not_said_if_other_measures_were_not_asked(
     audit = fg.audit(learned)
     marked = replace(audit, outliers=(Outlier(1, "causes", 9.0, 1.0),))
     plain = replace(marked, measures=audit.measures[:1])
-    assert any(line.endswith("; learn it early.") for line in recommend(plain))
-    assert not any("learn it early" in line for line in recommend(marked))
-    assert any(line.startswith("Outlier: task 1") for line in recommend(marked))
+    assert any(line.endswith("; learn it early.") for line in say(plain).recommendation)
+    assert not any("learn it early" in line for line in say(marked).recommendation)
+    assert any(line.startswith("Outlier: task 1") for line in say(marked).recommendation)
 
 
 def test_mean_losses_are_divided_by_the_rows():
@@ -405,11 +408,11 @@ def test_seeds_that_disagree_withhold_the_advice(agreeing):
     audit = agreeing[0]
     own = audit.verdicts[0]
     other = replace(own, shuffle=False, prefer=False, bad=False, seed=1)
-    said = opening(replace(audit, verdicts=(own, other), drawn="rows"))
+    said = say(replace(audit, verdicts=(own, other), drawn="rows")).opening
     assert not any(line.startswith(("Shuffle", "The best order")) for line in said)
     assert any(line.endswith("a bad one in 1 of 2, so that no order is advised.") for line in said)
     moved = replace(own, best=own.best[::-1], seed=1)
-    said = opening(replace(audit, verdicts=(own, moved), drawn="rows"))
+    said = say(replace(audit, verdicts=(own, moved), drawn="rows")).opening
     assert any(line.startswith("Shuffle") for line in said)
     assert not any(line.startswith("The best order") for line in said)
 

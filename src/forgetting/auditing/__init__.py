@@ -7,7 +7,7 @@ The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
 from forgetting.auditing.api import audit
-from forgetting.auditing.findings import Case, Fit, Offer, Outlier
+from forgetting.auditing.findings import Case, Fit, Offer
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
 from forgetting.auditing.measures import Measure
@@ -19,10 +19,12 @@ from forgetting.auditing.order_statistics import (
     SeedAgreement,
     order_disparity,
 )
+from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.orders import FoundOrder
 from forgetting.auditing.preparation import apply_features, read_tasks, subsample_rows
-from forgetting.auditing.result import Audit, Guarantee, OrderingRow, Pass, Split, TaskRow
+from forgetting.auditing.result import Audit
 from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
+from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only
 from forgetting.datasets import digits, image_tasks, mnist

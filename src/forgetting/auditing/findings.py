@@ -1,20 +1,19 @@
-"""Findings about the tasks of an audit: degenerate cases, outliers, joint realizability and ways to reach it."""
+"""Findings about the tasks of an audit: degenerate cases, joint realizability and ways to reach it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from forgetting.auditing.preparation import apply_features, subsample_rows
+from forgetting.auditing.preparation import Prepared, apply_features, subsample_rows
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.text import one_line
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Ridge, Scheme
-from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
+from forgetting.tasks import LinearTasks, RandomFeatures, prepare
 
 # ----------------------------------------------------------------------------------------------------- degenerate cases
 
@@ -44,20 +43,44 @@ class Case:
     sentence: str
 
 
-def find_cases(
-    problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float = 0.0
-) -> tuple[Case, ...]:
-    """The degenerate cases of these tasks, the most important first.
+def find_cases(prepared: Prepared, last: float = 0.0) -> Iterator[Case]:
+    """Yield the degenerate cases of these tasks, the most important first.
 
-    `start` is the loss before learning; `last` is the part of the differences between orders that the last task
-    explains.
+    `last` is the part of the differences between orders that the last task explains.
 
     >>> import forgetting as fg
+    >>> from forgetting.auditing.preparation import Recipe, prepare_tasks
     >>> same = fg.families.repeated(fg.RegressionTasks([[[1.0, 0.0]]], [[2.0]]), 3)
-    >>> [case.sentence for case in find_cases(same, fg.schemes.Kaczmarz(), np.zeros(2), np.arange(3), 2.0)]
+    >>> [case.sentence for case in find_cases(prepare_tasks(same, Recipe()))]
     ['All 3 tasks are the same, so that there is no order to choose.']
     """
-    return tuple(_cases(problem, scheme, w0, given, start, last))
+    linear, T, start = prepared.problem.linear, prepared.problem.num_tasks, prepared.start
+    if T == 1:
+        yield Case("one task", "There is one task, so that there is no order to choose.")
+        return
+    if start == 0:
+        zero = linear is not None and not linear.geometry.label_norms.any()
+        why = "All labels are zero" if zero else "The start solves every task"
+        yield Case("zero labels", f"{why}: nothing is learned, and nothing can be forgotten.")
+        return
+    if linear is None:
+        return
+    if linear.geometry.num_distinct == 1:
+        yield Case("same tasks", f"All {T} tasks are the same, so that there is no order to choose.")
+        return
+    if prepared.scheme.solves_task and np.all(linear.ranks == linear.rank_joint):
+        full = linear.rank_joint == linear.dim
+        rank = f"rank {linear.rank_joint}{' = d' if full else ', that of all tasks together'}"
+        if linear.realizability.holds:
+            says = "whichever comes first solves all tasks, and nothing is forgotten"
+        else:
+            says = "only the last task learned matters, and forgetting measures how different the tasks are"
+        yield Case("last task", f"Each task alone determines w ({rank}): {says}.")
+    elif last >= EXPLAINED:
+        says = "Only the last task learned matters here: which one it is explains"
+        yield Case("nearly last task", f"{says} {100 * last:.1f} % of the differences between orders.")
+    yield from _rises(prepared, linear)
+    yield from _large_task(prepared, linear)
 
 
 def last_task_share(orders: IntArray, values: Sequence[float]) -> float:
@@ -74,50 +97,15 @@ def last_task_share(orders: IntArray, values: Sequence[float]) -> float:
     return 1.0 - within / total
 
 
-def _cases(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, start: float, last: float) -> Iterator[Case]:
-    T, linear = problem.num_tasks, problem.linear
-    if T == 1:
-        yield Case("one task", "There is one task, so that there is no order to choose.")
-        return
-    if start == 0:
-        zero = linear is not None and not linear.geometry.label_norms.any()
-        why = "All labels are zero" if zero else "The start solves every task"
-        yield Case("zero labels", f"{why}: nothing is learned, and nothing can be forgotten.")
-        return
-    if linear is None:
-        return
-    if linear.geometry.num_distinct == 1:
-        yield Case("same tasks", f"All {T} tasks are the same, so that there is no order to choose.")
-        return
-    cases = list(_last_task(linear, scheme))
-    if not cases and last >= EXPLAINED:
-        says = "Only the last task learned matters here: which one it is explains"
-        cases.append(Case("nearly last task", f"{says} {100 * last:.1f} % of the differences between orders."))
-    yield from cases
-    yield from _rises(linear, scheme, w0, given, start)
-    yield from _large_task(linear, w0, start)
-
-
-def _last_task(tasks: LinearTasks, scheme: Scheme) -> Iterator[Case]:
-    """Yield the case that every task alone determines w on the joint row space."""
-    if not (scheme.solves_task and np.all(tasks.ranks == tasks.rank_joint)):
-        return
-    rank = f"rank {tasks.rank_joint}" + (" = d" if tasks.rank_joint == tasks.dim else ", that of all tasks together")
-    if tasks.realizability.holds:
-        says = "whichever comes first solves all tasks, and nothing is forgotten"
-    else:
-        says = "only the last task learned matters, and forgetting measures how different the tasks are"
-    yield Case("last task", f"Each task alone determines w ({rank}): {says}.")
-
-
-def _rises(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, start: float) -> Iterator[Case]:
+def _rises(prepared: Prepared, tasks: LinearTasks) -> Iterator[Case]:
     """Yield the case that the loss at the end of a pass is above the loss before learning."""
-    end = _end(tasks, scheme, w0, given)
+    scheme, start = prepared.scheme, prepared.start
+    end = _end(prepared, tasks, scheme)
     if not end > RISE * start:
         return
     who = "learning to convergence" if scheme.solves_task else str(scheme)
     what = f"{who} {'diverges' if end > TWICE * start else 'raises the loss'} here"
-    losses = {lam: _end(tasks, Ridge(lam), w0, given) for lam in LAMBDAS}
+    losses = {lam: _end(prepared, tasks, Ridge(lam)) for lam in LAMBDAS}
     lam = min(losses, key=lambda key: losses[key])
     helps = losses[lam] < end
     below = "" if losses[lam] < start else ", which is still above the start"
@@ -129,14 +117,15 @@ def _rises(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray, start
     )
 
 
-def _end(tasks: LinearTasks, scheme: Scheme, w0: Array, given: IntArray) -> float:
-    return float(run(tasks, Explicit(given), len(given), scheme, w0=w0, record_every=len(given)).losses[-1])
+def _end(prepared: Prepared, tasks: LinearTasks, scheme: Scheme) -> float:
+    """The loss at the end of a pass in the given order."""
+    given = prepared.given
+    return float(run(tasks, Explicit(given), len(given), scheme, w0=prepared.w0, record_every=len(given)).losses[-1])
 
 
-def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
+def _large_task(prepared: Prepared, tasks: LinearTasks) -> Iterator[Case]:
     """Yield the case of a task whose norm or loss is far above those of the others."""
-    T, geometry = tasks.num_tasks, tasks.geometry
-    losses = geometry.task_losses(geometry.start(w0))
+    T, losses = tasks.num_tasks, tasks.task_losses(prepared.w0)
     norms = tasks.norms
     task = int(np.argmax(norms))
     others = float(np.median(np.delete(norms, task)))
@@ -144,7 +133,7 @@ def _large_task(tasks: LinearTasks, w0: Array, start: float) -> Iterator[Case]:
         marks = [f"its norm is {norms[task] / others:,.3g} times the median of the others"]
     else:
         marks, task = [], int(np.argmax(losses))
-    share = float(losses[task]) / (T * start)
+    share = float(losses[task]) / (T * prepared.start)
     if T > 2 and share >= max(SHARE, min(TIMES / T, 0.9)):
         marks.append(f"it has {100 * share:.0f} % of the loss before learning")
     if marks:
@@ -169,73 +158,6 @@ def called(name: str) -> str:
 
 def _big(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= value < 1e9 else f"{value:.4g}"
-
-
-# ------------------------------------------------------------------------------------------------------------- outliers
-
-FACTOR = 3.0  # an outlier is at least this many times the typical value
-
-
-@dataclass(frozen=True)
-class Outlier:
-    """A task that is far from the others in some measure.
-
-    Attributes:
-        task: the number of the task.
-        measure: "norm", "forgotten" or "causes".
-        value, typical: the value of the task, and the median over tasks.
-
-    >>> Outlier(2, "norm", 50.0, 1.0).ratio
-    50.0
-    """
-
-    task: int
-    measure: str
-    value: float
-    typical: float
-
-    @property
-    def ratio(self) -> float:
-        """The value divided by the typical value."""
-        return self.value / self.typical if self.typical > 0 else float("inf")
-
-
-def find_outliers(measures: Mapping[str, Array], errors: Mapping[str, Array], floor: float) -> tuple[Outlier, ...]:
-    """Tasks whose value is far above the median (for norms: also far below), if there are at least 4 tasks.
-
-    An outlier is at least 3 times the median and 5 robust standard deviations (1.4826 times the median absolute
-    deviation) away from the median. Norms are compared on a logarithmic scale. For the other measures, the value less
-    several standard errors must also be above 30 % of the sum over tasks (or 10 times the mean, if that is less) and
-    above `floor`. If more than a quarter of the tasks are outliers in a measure, none is reported.
-
-    >>> values = np.array([1.0, 1.2, 0.9, 1.1, 40.0])
-    >>> find_outliers({"norm": values}, {}, 0.0)
-    (Outlier(task=4, measure='norm', value=40.0, typical=1.1),)
-    """
-    outliers: list[Outlier] = []
-    for measure, values in measures.items():
-        if len(values) < 4:
-            continue
-        typical = float(np.median(values))
-        if measure == "norm":
-            logs = np.log(np.maximum(values, 1e-300))
-            away = np.abs(logs - np.median(logs))
-            picked = away > max(np.log(FACTOR), _spread(logs))
-        else:
-            doubt = 2 + np.sqrt(2 * np.log(len(values)))  # above the expected largest of T standard normal numbers
-            sure = values - doubt * errors.get(measure, 0.0)
-            share = min(0.3, 10 / len(values)) * float(np.maximum(values, 0.0).sum())
-            picked = (sure > typical + _spread(values)) & (sure > max(FACTOR * abs(typical), share, floor))
-        if picked.sum() <= len(values) / 4:
-            outliers += [
-                Outlier(task, measure, float(values[task]), typical) for task in np.flatnonzero(picked).tolist()
-            ]
-    return tuple(outliers)
-
-
-def _spread(values: Array) -> float:
-    """Five robust standard deviations of the values."""
-    return 5.0 * 1.4826 * float(np.median(np.abs(values - np.median(values))))
 
 
 # -------------------------------------------------------------------------------------------------- joint realizability
@@ -298,33 +220,33 @@ class Fit:
     floor_with_intercept: float | None = None
 
 
-def measure_fit(
-    tasks: LinearTasks, w0: Array, seed: int = 0, given: LinearTasks | None = None, features: Any = None
-) -> Fit:
+def measure_fit(prepared: Prepared) -> Fit:
     """Joint realizability of the tasks, the least mean loss of any w, and ways to make the tasks realizable.
 
-    If the tasks were sub-sampled or mapped to features, `given` are the original tasks and `features` is the map; the
-    offers are changes of the original tasks.
+    Residuals, the least loss and offers are known of linear tasks alone. Offers are changes of the tasks before they
+    were prepared.
 
     >>> import forgetting as fg
+    >>> from forgetting.auditing.preparation import Recipe, prepare_tasks
     >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
-    >>> fit = measure_fit(tasks, np.zeros(2))
+    >>> fit = measure_fit(prepare_tasks(tasks, Recipe()))
     >>> fit.holds, fit.offenders, round(fit.floor, 12), round(fit.start, 12)
     (False, (0, 1), 0.333333333333, 1.666666666667)
     """
-    geometry, realizability, data = tasks.geometry, tasks.realizability, (given or tasks).data
-    floor = 0.0 if realizability.holds else _floor(tasks)
-    return Fit(
-        realizability.holds,
-        realizability.residual,
-        realizability.tolerance,
-        tuple(np.flatnonzero(geometry.residuals[geometry.index] > realizability.tolerance).tolist()),
-        floor,
-        float(geometry.mean_losses(geometry.start(w0))),
-        tuple(_offers(tasks, data, features, seed)) if data is not None and not realizability.holds else (),
-        realizability.message,
-        None if realizability.holds else _lower_floor(tasks, floor),
-    )
+    tasks, start = prepared.problem.linear, prepared.start
+    if tasks is None:
+        finding = prepared.problem.realizability
+        holds = finding is not None and bool(finding.holds)
+        message = "it is not known whether some w solves all tasks" if finding is None else finding.message
+        return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, start, (), message)
+    realizability, residuals = tasks.realizability, tasks.geometry.residuals[tasks.geometry.index]
+    details = realizability.residual, realizability.tolerance
+    offenders = tuple(np.flatnonzero(residuals > realizability.tolerance).tolist())
+    if realizability.holds:
+        return Fit(True, *details, offenders, 0.0, start, (), realizability.message)
+    floor = _floor(tasks)
+    offers = tuple(_offers(prepared, tasks))
+    return Fit(False, *details, offenders, floor, start, offers, realizability.message, _lower_floor(tasks, floor))
 
 
 def _floor(tasks: LinearTasks) -> float:
@@ -344,8 +266,12 @@ def _lower_floor(tasks: LinearTasks, floor: float) -> float | None:
     return lower if lower <= floor / 2 else None
 
 
-def _offers(tasks: LinearTasks, given: RegressionTasks, features: Any, seed: int) -> Iterator[Offer]:
+def _offers(prepared: Prepared, tasks: LinearTasks) -> Iterator[Offer]:
     """Yield offers of fewer rows, more features, or both; those that are cheap to try are yielded only if they work."""
+    source, features, seed = prepared.source.linear, prepared.features, prepared.seed
+    given = None if source is None else source.data
+    if given is None:
+        return
     distinct = tasks.geometry.num_distinct
     rows = tasks.geometry.dim // distinct
     while rows > 0:

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.auditing.order_statistics import LEVELS, PARTS
+from forgetting.auditing.sentences import joined, percent
 from forgetting.core.text import one_line
+from forgetting.errors import NotSupportedError
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
     from forgetting.auditing.landscapes import Landscape
+    from forgetting.auditing.measures import Measure
+    from forgetting.auditing.result import Audit
 
 
 BINS = 30  # most bars of a histogram
 FEW = 5  # orders listed at each end
 LEAST = 0.1  # share that positions must explain to be drawn
+FEWEST = 3  # tasks, from which there is something to explain
 
 
 def sentences(landscape: Landscape) -> tuple[str, ...]:
@@ -79,9 +84,8 @@ def explained(landscape: Landscape) -> str:
     )
 
 
-def _parts(shares: Sequence[float] | Any) -> str:
-    *first, last = [f"{round(100 * float(share))} %" for share in shares]
-    return f"{', '.join(first)} and {last}" if first else last
+def _parts(shares: Any) -> str:
+    return joined(f"{round(100 * float(share))} %" for share in shares)
 
 
 def _words(order: Sequence[int]) -> str:
@@ -213,3 +217,50 @@ def _numbers(landscape: Landscape) -> dict[str, Any]:
     split = landscape.variance
     known = {"variance": split.variances, "signal": split.signal, "noise of a seed": split.noise}
     return {name: dict(zip(PARTS, column(part), strict=True)) for name, part in known.items() if part is not None}
+
+
+# ------------------------------------------------------------------------------------------------- the page of an audit
+
+
+def landscape_section(audit: Audit) -> Section | None:
+    """The section on what explains the differences between orders, and on the disparity of tasks, by every measure."""
+    if audit.num_tasks < FEWEST or not audit.orders:
+        return None
+    try:
+        landscapes = [audit.landscape(measure.name) for measure in audit.measures]
+    except NotSupportedError:
+        return None
+    first = landscapes[0]
+    rows = tuple(_row(measure, landscape) for measure, landscape in zip(audit.measures, landscapes, strict=True))
+    heads = ("measure", "sd over orders", "position", "pairs", "rest", "disparity", "largest disparity")
+    chance = [percent(float(share), 1.0) for share in first.variance.chance]
+    caption = (
+        f"All {len(first.values):,} orders. Position, pairs, rest: the parts of the variance over orders that are "
+        "explained by which task stands where, by pairs of tasks in addition, and by three tasks or more (of values "
+        f"that do not depend on the order: {', '.join(chance)}). Disparity: the largest less the smallest value of a "
+        "task at the end of an order, as a mean over tasks and for the task where it is largest (order-normalised "
+        "performance disparity, Yoon et al. 2020). Deviations and disparities are in the unit of the measure; points "
+        "are per cent of rows."
+    )
+    items: list[Item] = [Table("landscape", "What explains the differences between orders", caption, heads, rows)]
+    picture = positions(first)
+    items += [] if picture is None else [picture]
+    said = explained(first)
+    text = f"By {audit.measures[0].name}, {said[:1].lower()}{said[1:]}"
+    return Section("landscape", "The landscape of orders", text, tuple(items))
+
+
+def _row(measure: Measure, landscape: Landscape) -> tuple[str, ...]:
+    shares, disparity = landscape.variance.shares, landscape.disparity
+    parts = ("-",) * 3 if shares is None else tuple(percent(float(share), 1.0) for share in shares)
+    ends = ("-", "-")
+    if disparity is not None:
+        most = int(np.argmax(disparity.per_task))
+        task = one_line(landscape.names[most], 40)
+        ends = _difference(measure, disparity.mean), f"{_difference(measure, disparity.maximum)} (task {task})"
+    return measure.name, _difference(measure, landscape.spread.sd), *parts, *ends
+
+
+def _difference(measure: Measure, value: float) -> str:
+    """A difference of two values with its unit."""
+    return f"{100 * value:.1f} points" if measure.is_accuracy else measure.number(value)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from forgetting.auditing.landscape_files import (
     Layout,
+    arrays_of,
     checked_orders,
     checked_seeds,
     checked_task_values,
@@ -141,10 +142,7 @@ class Landscape(Result):
 
         The file is written atomically. An existing file is kept unless `force` is True. `save` keeps all else, too.
         """
-        arrays: dict[str, Any] = {"permutations": self.permutations, "values": self.values, "seeds": self.seeds}
-        if self.task_values is not None:
-            arrays["task_values"] = self.task_values
-        write_values(path, arrays, force=as_flag(force, "force"))
+        write_values(path, arrays_of(self), force=as_flag(force, "force"))
 
     # ------------------------------------------------------------------------------------------------- figures
 

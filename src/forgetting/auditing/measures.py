@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.order_search import OrderSearch, search_orders
 from forgetting.auditing.orders import (
     SLOW,
     FoundOrder,
@@ -20,12 +19,13 @@ from forgetting.auditing.orders import (
     held_out_losses,
     pass_cost,
     pass_ends,
+    unexplained_loss,
 )
+from forgetting.auditing.preparation import Prepared
 from forgetting.core.arrays import Array, IntArray, as_number
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import average_incremental
 from forgetting.orderings import Explicit
-from forgetting.schemes import Scheme
 from forgetting.tasks import Problem
 
 ALL = 720  # up to this many different orders, all are tried
@@ -137,51 +137,73 @@ class Measure:
         return f"{short:,.0f}" if 1e4 <= abs(short) < 1e9 else f"{value:,.4g}"
 
 
-@dataclass(frozen=True, eq=False)
-class Tried:
-    """The orders that were tried, one per row, and whether these are all different orders.
+def orders_to_try(problem: Problem, seed: int) -> tuple[IntArray, bool]:
+    """All different orders of the tasks, one per row, and True; of more than 720, up to 1000 random ones, and False.
 
     >>> import forgetting as fg
-    >>> tried = orders_to_try(fg.families.two_lines(0.5), 0)
-    >>> tried.orders.tolist(), tried.exact, tried.words
-    ([[0, 1], [1, 0]], True, 'all 2 orders')
+    >>> orders, exact = orders_to_try(fg.families.two_lines(0.5), 0)
+    >>> orders.tolist(), exact
+    ([[0, 1], [1, 0]], True)
     """
-
-    orders: IntArray
-    exact: bool
-
-    @property
-    def words(self) -> str:
-        """The orders in words."""
-        return f"all {len(self.orders):,} orders" if self.exact else f"{len(self.orders):,} random orders"
-
-
-def orders_to_try(problem: Problem, seed: int) -> Tried:
-    """All different orders of the tasks if there are at most 720, else up to 1000 random orders."""
     T, geometry = problem.num_tasks, problem.geometry
     counts = np.ones(T, dtype=np.int64) if geometry is None else geometry.counts
     index = np.arange(T) if geometry is None else geometry.index
     if count_orders(counts) <= ALL:
-        return Tried(as_tasks(distinct_orders(counts), index), True)
+        return as_tasks(distinct_orders(counts), index), True
     work = SLOW * T if geometry is None else pass_cost(geometry) / 10  # products of matrices are faster than loops
     count = int(np.clip(4e9 / max(work, 1.0), FEWEST, SAMPLE))
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11,)))
-    return Tried(rng.permuted(np.tile(np.arange(T), (count, 1)), axis=1), False)
+    return rng.permuted(np.tile(np.arange(T), (count, 1)), axis=1), False
 
 
 # ------------------------------------------------------------------------------------------------------------ measuring
 
 
-def measure_orders(
-    problem: Problem,
-    scheme: Scheme,
-    w0: Array,
-    tried: Tried,
-    given: IntArray,
-    passes: int,
-    search: OrderSearch,
-    test: Problem | None = None,
-) -> tuple[Measure, ...]:
+@dataclass(frozen=True, eq=False)
+class MeasuredOrders:
+    """The orders of the prepared tasks with their values: the stage between the tasks and the verdict.
+
+    Attributes:
+        search: the orders that forget least and most.
+        tried: the orders that were tried, one per row.
+        exact: whether these are all different orders.
+        measures: the values of the orders by every measure of these tasks.
+        start: the loss before learning.
+        given: the forgetting of the given order after one pass.
+        random: the two ends of an interval around the expected forgetting of a random order.
+        seed: of the draw of rows and features.
+    """
+
+    search: OrderSearch
+    tried: IntArray
+    exact: bool
+    measures: tuple[Measure, ...]
+    start: float
+    given: float
+    random: tuple[float, float]
+    seed: int = 0
+
+
+def measure_orders(prepared: Prepared, evaluations: int | None = None) -> MeasuredOrders:
+    """Search for the best and the worst order, and measure these, the given order and all orders to try.
+
+    `evaluations` are the orders that the search tries, as in `search_orders`.
+    """
+    problem, seed = prepared.problem, prepared.seed
+    search = search_orders(
+        problem, scheme=prepared.scheme, w0=prepared.w0, starts=[prepared.given], seed=seed, evaluations=evaluations
+    )
+    tried, exact = orders_to_try(problem, seed)
+    measures = _measures(prepared, search, tried, exact)
+    # if forgetting is no measure, every task is solved when it is learned, up to what no w can fit
+    forgetting = next((measure for measure in measures if measure.name == "forgetting"), measures[0])
+    kept = unexplained_loss(problem) if forgetting is measures[0] else 0.0
+    mean, doubt = forgetting.mean - kept, DEVIATIONS * forgetting.error
+    ends = mean - doubt, mean + doubt
+    return MeasuredOrders(search, tried, exact, measures, prepared.start, forgetting.given - kept, ends, seed)
+
+
+def _measures(prepared: Prepared, search: OrderSearch, tried: IntArray, exact: bool) -> tuple[Measure, ...]:
     """Every measure that these tasks have, of all orders tried and of the given, the best and the worst order.
 
     Forgetting is a measure of its own only if the scheme leaves some task unsolved: otherwise forgetting is the
@@ -190,9 +212,11 @@ def measure_orders(
     Cost: T steps for every order, many orders at once where the scheme is linear, and the losses and predictions at
     its end.
     """
+    problem, given, test = prepared.problem, prepared.given, prepared.held_out
     named = [given, np.array(search.best.order), np.array(search.worst.order)]
-    tables = _tables(problem, scheme, w0, np.concatenate([tried.orders, np.array(named)]), test)
-    repeated = run(problem, Explicit(np.tile(given, passes)), passes * len(given), scheme, w0=w0)
+    tables = _tables(prepared, np.concatenate([tried, np.array(named)]))
+    cycles = Explicit(np.tile(given, prepared.passes))
+    repeated = run(problem, cycles, len(cycles.seq), prepared.scheme, w0=prepared.w0)
     last = {"training loss": repeated.losses[-1], "forgetting": repeated.forgetting[-1]}
     point = repeated.scaled_iterates[-1:]
     loss_unit = f"{problem.loss_meaning}; mean over tasks" if problem.loss_meaning else "mean over tasks"
@@ -209,16 +233,16 @@ def measure_orders(
         incremental: tuple[float, ...] = ()
         if rows is not None:
             last[name] = rows.accuracies(point).mean()
-            incremental = tuple(_incremental(problem, scheme, w0, rows, order) for order in named)
+            incremental = tuple(_incremental(prepared, rows, order) for order in named)
         elif name == "held-out loss" and test is not None:
             last[name] = held_out_losses(test, point).mean()
-        values = column[: len(tried.orders)]
-        spread = 0.0 if tried.exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
-        low, high = (extreme_order(tried.orders, values, largest=largest) for largest in (False, True))
-        own, best, worst = (float(value) for value in column[len(tried.orders) :])
+        values = column[: len(tried)]
+        spread = 0.0 if exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
+        low, high = (extreme_order(tried, values, largest=largest) for largest in (False, True))
+        own, best, worst = (float(value) for value in column[len(tried) :])
         higher = rows is not None
         top, bottom = (high, low) if higher else (low, high)
-        parts = table[: len(tried.orders)].tolist() if tried.exact and table.shape[1] > 1 else []
+        parts = table[: len(tried)].tolist() if exact and table.shape[1] > 1 else []
         measures.append(Measure(
             name, units.get(name, loss_unit), higher, own, float(last[name]), best, worst, float(np.mean(values)),
             spread, tuple(values.tolist()), top, bottom, incremental, tuple(map(tuple, parts)),
@@ -226,14 +250,15 @@ def measure_orders(
     return tuple(measures)
 
 
-def _tables(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray, test: Problem | None) -> dict[str, Array]:
+def _tables(prepared: Prepared, orders: IntArray) -> dict[str, Array]:
     """The values of each measure after each order, with a column for each task; forgetting has one column."""
+    problem, scheme, test = prepared.problem, prepared.scheme, prepared.held_out
     parts: dict[str, list[Array]] = {}
 
     def add(name: str, table: Array) -> None:
         parts.setdefault(name, []).append(table)
 
-    for ends in pass_ends(problem, scheme, w0, orders):
+    for ends in pass_ends(problem, scheme, prepared.w0, orders):
         add("training loss", ends.losses)
         if not scheme.solves_task:
             add("forgetting", ends.forgetting[:, None])
@@ -245,8 +270,7 @@ def _tables(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray, test:
     return {name: np.concatenate(tables) for name, tables in parts.items()}
 
 
-def _incremental(problem: Problem, scheme: Scheme, w0: Array, rows: Problem, order: Sequence[int] | IntArray) -> float:
+def _incremental(prepared: Prepared, rows: Problem, order: IntArray) -> float:
     """The accuracy on the tasks learned so far, averaged over the steps of a pass."""
-    T = problem.num_tasks
-    points = run(problem, Explicit(order), T, scheme, w0=w0).scaled_iterates[1:]
-    return average_incremental(rows.accuracies(points), order)
+    once = run(prepared.problem, Explicit(order), len(order), prepared.scheme, w0=prepared.w0)
+    return average_incremental(rows.accuracies(once.scaled_iterates[1:]), order)

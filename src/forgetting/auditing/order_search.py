@@ -43,7 +43,7 @@ from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError
 from forgetting.files.store import code_digest
 from forgetting.geometry import Geometry
-from forgetting.orderings import GreedyDistance, GreedyResidual, Ordering, TaskView
+from forgetting.orderings import GreedyDistance, GreedyResidual, TaskView
 from forgetting.report.provenance import problem_hash
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
@@ -150,39 +150,61 @@ def search_orders(
     if exact is True and total > 10 * MOST_ORDERS:
         raise InvalidInputError(f"there are {total:.2g} orders of {problem.num_tasks} tasks: too many to try all")
     if exact or (exact is None and total <= MOST_ORDERS and total * cost <= 3e10):
-        return _all_orders(as_tasks(distinct_orders(counts), index), quantity, value, problem.loss(space.w0), seed)
+        orders = as_tasks(distinct_orders(counts), index)
+        values, start = value(orders), problem.loss(space.w0)
+        least, most = (extreme_order(orders, values, largest=largest, start=start) for largest in (False, True))
+        return OrderSearch(quantity, least, most, True, len(orders), seed)
     T = problem.num_tasks
-    most = _affordable(cost, T) if evaluations is None else as_count(evaluations, "evaluations", least=1)
+    if evaluations is None:  # as many as 2.5e10 operations can evaluate
+        budget = int(np.clip(2.5e10 / max(cost, 1.0), 400, min(60_000, 200 * (T + 1) ** 2)))
+    else:
+        budget = as_count(evaluations, "evaluations", least=1)
     begin = [np.arange(T), *(as_permutation(order, T) for order in as_list(starts, "starts"))]
     seeds = restart_seeds(seed, as_count(restarts, "restarts", least=1))
-    local = partial(_local_search, problem, quantity, chosen, space.w0, begin, most, device)
+    local = partial(_local_search, problem, quantity, chosen, space.w0, begin, budget, device)
     if len(seeds) == 1 and store is None:
         searches = [local(seed)]
     else:
-        identity = {
-            "quantity": quantity,
-            "scheme": chosen,
-            "w0": space.w0,
-            "begin": np.array(begin, dtype=np.float64),
-            "most": most,
+        known = {
+            "problem": problem_hash(problem),
+            "start": fingerprint(space.w0, np.array(begin, dtype=np.float64)).hex(),
+            "search": f"{quantity}, {chosen}, {budget} orders",
         }
-        searches = best_and_worst(local, problem, identity, seeds, jobs, store)
-    best, worst = (
-        min(searches, key=lambda search: search["best"][1])["best"],
-        max(searches, key=lambda search: search["worst"][1])["worst"],
+        cells = [{"restart": n, "identity": known, "code": code_digest(), "seed": own} for n, own in enumerate(seeds)]
+        study = Study(cells, store, function=_RestartedSearch(local))
+        searches = study.run(jobs, progress=False, retry=True, check=True).results()
+    (best, low), (worst, high) = (
+        min((search["best"] for search in searches), key=lambda found: found[1]),
+        max((search["worst"] for search in searches), key=lambda found: found[1]),
     )
     spent = sum(search["evaluations"] for search in searches)
-    return OrderSearch(quantity, _found(*best), _found(*worst), False, spent, seed)
+    return OrderSearch(quantity, FoundOrder(tuple(best), low), FoundOrder(tuple(worst), high), False, spent, seed)
 
 
-def _found(order: Sequence[int], value: float) -> FoundOrder:
-    return FoundOrder(tuple(order), value)
+def restart_seeds(seed: int, restarts: int) -> list[int]:
+    """The seeds of the searches. The first is the seed itself, so that more restarts never find less.
+
+    >>> restart_seeds(5, 1), restart_seeds(5, 3)[:2] == restart_seeds(5, 2)
+    ([5], True)
+    """
+    others = np.random.SeedSequence(seed, spawn_key=(2,)).generate_state(2 * restarts, np.uint32)[: restarts - 1]
+    return [seed, *(int(other) for other in others)]
+
+
+class _RestartedSearch:
+    """A search as the function of a study: the cell says which, and the problem travels with the function."""
+
+    def __init__(self, search: Callable[[int], dict[str, Any]]) -> None:
+        self.search, self.__qualname__ = search, "search_orders"
+
+    def __call__(self, restart: int, identity: Any, code: str, seed: int) -> dict[str, Any]:
+        return self.search(seed)
 
 
 def _local_search(
     problem: Problem,
     quantity: Quantity,
-    chosen: Scheme,
+    scheme: Scheme,
     w0: Array,
     begin: Sequence[IntArray],
     most: int,
@@ -190,10 +212,12 @@ def _local_search(
     seed: int,
 ) -> dict[str, Any]:
     """The best and the worst order that a search with this seed finds, with their values, as plain data."""
-    value = order_value(problem, quantity, scheme=chosen, w0=w0, device=device)
-    easy = (GreedyDistance(repeat=False), GreedyResidual(repeat=False))
-    upward = [_visited(problem, ordering, chosen, w0) for ordering in easy]
-    downward = [_visited(problem, _Reluctant(), chosen, w0), *(order[::-1] for order in upward)]
+    value, T = order_value(problem, quantity, scheme=scheme, w0=w0, device=device), problem.num_tasks
+    *upward, reluctant = (
+        run(problem, ordering, T, scheme, w0=w0, record_every=T).order
+        for ordering in (GreedyDistance(repeat=False), GreedyResidual(repeat=False), _Reluctant())
+    )
+    downward = [reluctant, *(order[::-1] for order in upward)]
     streams = np.random.SeedSequence(seed).spawn(2)
     best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
     worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
@@ -201,28 +225,10 @@ def _local_search(
     return {**extremes, "evaluations": spent + spent_on_worst}
 
 
-def _all_orders(
-    tasks: IntArray, quantity: str, value: Callable[[IntArray], Array], start: float, seed: int
-) -> OrderSearch:
-    values = value(tasks)
-    best, worst = (extreme_order(tasks, values, largest=largest, start=start) for largest in (False, True))
-    return OrderSearch(quantity, best, worst, True, len(tasks), seed)
-
-
 def _cost(geometry: Geometry) -> float:
     """The approximate operations of a pass, in units of a loop for each order; products are 4 times as fast."""
     last = 2.0 * geometry.dim * min(geometry.dim, len(geometry.sigma)) * (geometry.outputs or 1)
     return (pass_cost(geometry) + last) / (4.0 if at_once(geometry) else 1.0)
-
-
-def _affordable(cost: float, T: int) -> int:
-    """The number of orders that 2.5e10 operations can evaluate, between 400 and 60000."""
-    return int(np.clip(2.5e10 / max(cost, 1.0), 400, min(60_000, 200 * (T + 1) ** 2)))
-
-
-def _visited(problem: Problem, ordering: Ordering, scheme: Scheme, w0: Array) -> IntArray:
-    T = problem.num_tasks
-    return run(problem, ordering, T, scheme, w0=w0, record_every=T).order
 
 
 # --------------------------------------------------------------------------------------------------------- local search
@@ -312,50 +318,3 @@ def _shaken(order: IntArray, rng: np.random.Generator) -> IntArray:
         i, j = rng.choice(T, size=2, replace=False).tolist()
         order = _moved(order, int(rng.integers(3)), min(i, j), max(i, j))
     return order
-
-
-# ------------------------------------------------------------------------------------------------------------- restarts
-
-Search = Callable[[int], dict[str, Any]]
-
-
-def restart_seeds(seed: int, restarts: int) -> list[int]:
-    """The seeds of the searches. The first is the seed itself, so that more restarts never find less.
-
-    >>> restart_seeds(5, 1), restart_seeds(5, 3)[:2] == restart_seeds(5, 2)
-    ([5], True)
-    """
-    others = np.random.SeedSequence(seed, spawn_key=(2,)).generate_state(2 * restarts, np.uint32)[: restarts - 1]
-    return [seed, *(int(other) for other in others)]
-
-
-class _RestartedSearch:
-    """A search as the function of a study: the cell says which, and the problem travels with the function."""
-
-    def __init__(self, search: Search) -> None:
-        self.search, self.__qualname__ = search, "search_orders"
-
-    def __call__(self, restart: int, identity: Any, code: str, seed: int) -> dict[str, Any]:
-        return self.search(seed)
-
-
-def best_and_worst(
-    search: Search,
-    problem: Problem,
-    identity: dict[str, Any],
-    seeds: list[int],
-    jobs: int | None,
-    store: str | Path | None,
-) -> list[dict[str, Any]]:
-    """The results of `search` for all seeds; those in the store are not computed again.
-
-    `identity` holds all that a result depends on, except the problem and the seed.
-    """
-    arrays = {name: value for name, value in identity.items() if isinstance(value, np.ndarray)}
-    words = {name: str(value) for name, value in identity.items() if name not in arrays}
-    known = {"problem": problem_hash(problem), "start": fingerprint(*arrays.values()).hex(), **words}
-    cells = [
-        {"restart": place, "identity": known, "code": code_digest(), "seed": seed} for place, seed in enumerate(seeds)
-    ]
-    study = Study(cells, store, function=_RestartedSearch(search))
-    return study.run(jobs, progress=False, retry=True, check=True).results()

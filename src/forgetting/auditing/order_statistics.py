@@ -297,7 +297,9 @@ def agreement_of(costs: Array) -> SeedAgreement:
     mean = costs.mean(axis=1)
     columns = list(costs.T)
     best, worst = np.array([first_least(mean)]), np.array([first_least(-mean)])
-    ranks = np.stack([_average_ranks(column) for column in columns])
+    every = np.arange(len(costs))
+    # the smaller values less the larger ones: twice the rank, up to a constant, where equal values share their ranks
+    ranks = np.stack([ranks_of(column, every) - ranks_of(-column, every) for column in columns])
     correlation = None
     if (np.ptp(ranks, axis=1) > 0).all():
         pairs = np.triu_indices(len(columns), 1)
@@ -310,13 +312,3 @@ def agreement_of(costs: Array) -> SeedAgreement:
         len({first_least(-column) for column in columns}),
         correlation,
     )
-
-
-def _average_ranks(values: Array) -> Array:
-    """The ranks of the values, from 0; values that are equal up to rounding share the mean of their ranks.
-
-    >>> _average_ranks(np.array([5.0, 1.0, 1.0 + 1e-15])).tolist()
-    [2.0, 0.5, 0.5]
-    """
-    _, place, counts = np.unique(ranks_of(values, np.arange(len(values))), return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts + 1) / 2)[place])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from forgetting import bounds
-from forgetting.auditing.measures import Measure
-from forgetting.auditing.order_search import OrderSearch
-from forgetting.auditing.orders import Quantity, pass_cost
-from forgetting.auditing.result import Guarantee, OrderingRow, Pass, Split
-from forgetting.core.arrays import Array, IntArray
+from forgetting.auditing.measures import Measure, MeasuredOrders
+from forgetting.auditing.orders import Quantity, pass_cost, unexplained_loss
+from forgetting.auditing.preparation import Prepared
 from forgetting.dynamics.loop import run
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
@@ -27,8 +25,6 @@ from forgetting.orderings import (
     WithReplacement,
     laws,
 )
-from forgetting.schemes import Scheme
-from forgetting.tasks import Problem
 
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
@@ -36,152 +32,235 @@ MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that l
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 
-class OrderingValues:
-    """Computes the expected loss and forgetting of many orderings of a problem."""
+@dataclass(frozen=True)
+class OrderingRow:
+    """Expected loss and forgetting of an ordering after k steps, with intervals and the method.
 
-    def __init__(
-        self,
-        problem: Problem,
-        scheme: Scheme,
-        w0: Array,
-        passes: int,
-        seed: int,
-        runs: int | None,
-        patience: float,
-    ) -> None:
-        self.problem, self.scheme, self.w0, self.passes, self.seed = problem, scheme, w0, passes, seed
-        self.patience = patience
-        self.notes: list[str] = []
-        geometry = problem.geometry
-        if geometry is None:  # every step is a projection that is not compiled
-            self.runs = runs or FEW
-        else:
-            work = 2.0 * passes * pass_cost(geometry)
-            self.runs = runs or (4096 if 4096 * work < 5e9 else int(np.clip(MOST_WORK / work, 2 * FEW, 1024)))
-        # after complete passes of tasks that are solved when they are learned, forgetting is the loss less this
-        solved = geometry is not None and scheme.solves_task
-        self.kept = float(geometry.unexplained @ geometry.counts) / problem.num_tasks if solved and geometry else None
+    `bounded` says whether the values have a known range, so that simulated intervals hold for any distribution on it;
+    if not, the intervals are normal approximations. `exact` says whether the values are exact up to rounding. If
+    `exact` is not given, as in files of earlier versions, it says whether the intervals are points.
 
-    def compare(self, given: IntArray, search: OrderSearch) -> tuple[OrderingRow, ...]:
-        """The rows of every ordering: one after a single pass, and one after `passes` passes."""
-        T, P = self.problem.num_tasks, self.passes
-        rows = self.fixed("given order", Explicit(np.tile(given, P)), [T, P * T])
-        # the first pass of a reshuffled ordering is without replacement
-        for name, random in (("random permutation", Reshuffled()), ("with replacement", WithReplacement())):
-            values = self.values(random, [T, P * T])
-            rows += [self.row(name, random, k, values, at) for at, k in enumerate((T, P * T))]
-        for name, extreme in (("best order", search.best), ("worst order", search.worst)):
-            rows += self.fixed(name, Explicit(extreme.order * P), [T, P * T])
-        # in a single pass of the greedy ordering each task comes once, which takes another ordering
-        for k, greedy in ((T, GreedyDistance(repeat=False)), (P * T, GreedyDistance())):
-            rows += self.fixed("greedy", greedy, [k])
-        return tuple(rows)
-
-    def fixed(self, name: str, ordering: Ordering, steps: list[int]) -> list[OrderingRow]:
-        """The rows of an ordering that draws nothing at random, from one run."""
-        made = run(self.problem, ordering, steps[-1], self.scheme, w0=self.w0, record_every=steps)
-        rows = []
-        for k, loss in zip(steps, made.losses[-len(steps) :].tolist(), strict=True):
-            forgetting, passes = float(made.forgetting[k - 1]), k // self.problem.num_tasks
-            values = loss, loss, loss, forgetting, forgetting, forgetting
-            rows.append(OrderingRow(name, str(ordering), k, passes, *values, "deterministic", 1.0, True, True))
-        return rows
-
-    def values(self, ordering: Ordering, steps: list[int]) -> Expectation:
-        """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
-        request = ask(self.problem, ordering, steps, self.scheme, self.w0, QUANTITIES).request
-        try:
-            method = choose(replace(request, patience=self.patience)).engine.name
-        except PatienceError as error:
-            method = error.method
-        # after complete passes every task was visited equally often, so that forgetting follows from the loss
-        derived = method == "monte-carlo" and self.kept is not None and isinstance(ordering.law, laws.Reshuffled)
-        expectation = expect(
-            self.problem,
-            ordering,
-            steps,
-            self.scheme,
-            self.w0,
-            method=method,
-            quantities=QUANTITIES[:1] if derived else QUANTITIES,
-            seed=self.seed,
-            runs=self.runs,
-        )
-        if method == "monte-carlo":
-            self.notes.append(f"random orderings are simulated, by {self.runs:,} runs each: exact values take longer")
-        self.notes += [note for note in expectation.notes if not note.startswith("completed")]
-        if not derived or self.kept is None:
-            return expectation
-        return replace(
-            expectation,
-            values={**expectation.values, "forgetting": expectation.values["loss"] - self.kept},
-            intervals={**expectation.intervals, "forgetting": expectation.intervals["loss"] - self.kept},
-        )
-
-    def row(self, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
-        """The row of an ordering after k steps; `at` is the index of step k in `values`."""
-        (loss, a, b), (forgetting, c, d) = (
-            (float(np.asarray(values.values[quantity])[at]), *values.interval(quantity)[at].tolist())
-            for quantity in QUANTITIES
-        )
-        passes, method, confidence = k // self.problem.num_tasks, values.method, values.confidence
-        how = (method, confidence, values.exact or "loss" in values.ranges, values.exact)
-        return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, *how)
-
-
-def from_all_orders(rows: tuple[OrderingRow, ...], measure: Measure) -> tuple[OrderingRow, ...]:
-    """The rows, with the simulated loss of one pass in a random order replaced by the mean over all orders.
-
-    For tasks that are solved when they are learned, so that forgetting is the loss.
+    >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
+    True
     """
 
-    def exact(row: OrderingRow) -> OrderingRow:
-        if row.exact or (row.name, row.passes) != ("random permutation", 1):
-            return row
-        mean = measure.mean
-        return replace(
-            row, loss=mean, loss_low=mean, loss_high=mean, forgetting=mean, forgetting_low=mean, forgetting_high=mean,
-            method="all orders", confidence=1.0, bounded=True, exact=True,
+    name: str
+    ordering: str
+    k: int
+    passes: int
+    loss: float
+    loss_low: float
+    loss_high: float
+    forgetting: float
+    forgetting_low: float
+    forgetting_high: float
+    method: str
+    confidence: float
+    bounded: bool = True
+    exact: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.exact is None:
+            points = self.loss_low == self.loss_high and self.forgetting_low == self.forgetting_high
+            object.__setattr__(self, "exact", points)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The forgetting after each step of a pass.
+
+    >>> Pass("given order", (0, 1), (0.0, 0.25)).forgetting[-1]
+    0.25
+    """
+
+    name: str
+    order: tuple[int, ...]
+    forgetting: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The shares of randomness and repetition in the fall of forgetting.
+
+    There are four values of forgetting: for a fixed order learned once and P times (cyclic), and for a random order
+    learned once (without replacement) and P times (reshuffled). From the first value to the last, forgetting falls by
+    fixed_once - random_many. The share of a cause is the mean of its effect without and with the other cause:
+
+        randomness = 1/2 ((fixed_once - random_once) + (fixed_many - random_many)) / (fixed_once - random_many),
+
+    and repetition = 1 - randomness. Shares of 1/2 mean that either cause alone has the full effect. A share is negative
+    if its cause raises forgetting.
+
+    Attributes:
+        baseline: the name of the fixed order.
+        replaced_once: for comparison, the forgetting after T draws with replacement.
+        randomness, repetition: the shares; None if forgetting does not fall, or is negative.
+    """
+
+    baseline: str
+    passes: int
+    fixed_once: float
+    random_once: float
+    fixed_many: float
+    random_many: float
+    replaced_once: float
+    randomness: float | None
+    repetition: float | None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An upper bound that applies to an ordering after k steps, and the measured value.
+
+    >>> Guarantee("with replacement", 10, "loss", "demo", 1.0, 0.25, True, False).ratio
+    0.25
+    """
+
+    ordering: str
+    k: int
+    quantity: str
+    key: str
+    value: float
+    measured: float
+    tightest: bool
+    vacuous: bool
+
+    @property
+    def ratio(self) -> float | None:
+        """The measured value divided by the bound; None if the bound is 0."""
+        return self.measured / self.value if self.value > 0 else None
+
+
+Rows = tuple[OrderingRow, ...]
+
+
+def compare_orderings(
+    prepared: Prepared, measured: MeasuredOrders, runs: int | None, patience: float
+) -> tuple[Rows, tuple[Pass, ...], list[str]]:
+    """The rows of every ordering, after one pass and after all passes; passes in fixed orders; and notes.
+
+    Random orderings are simulated, with `runs` runs, if exact values take more than `patience` seconds.
+    """
+    T, P, search = prepared.problem.num_tasks, prepared.passes, measured.search
+    both = [T, P * T]
+    given, best, worst = (
+        _follow(prepared, name, Explicit(tuple(order) * P), both)
+        for name, order in (
+            ("given order", prepared.given.tolist()),
+            ("best order", search.best.order),
+            ("worst order", search.worst.order),
+        )
+    )
+    # in a single pass of the greedy ordering each task comes once, which takes another ordering
+    greedy = _follow(prepared, "greedy", GreedyDistance(repeat=False), both[:1])
+    greedy_again = _follow(prepared, "greedy", GreedyDistance(), both[1:])
+    random: list[OrderingRow] = []
+    notes: list[str] = []
+    # the first pass of a reshuffled ordering is without replacement
+    for name, ordering in (("random permutation", Reshuffled()), ("with replacement", WithReplacement())):
+        values = _expected(prepared, ordering, both, runs, patience, notes)
+        random += [_row(prepared, name, ordering, k, values, at) for at, k in enumerate(both)]
+    if measured.exact and prepared.problem.linear is None and prepared.scheme.solves_task and not random[0].exact:
+        # every order was tried, and forgetting is the loss of tasks that are solved when they are learned
+        mean = measured.measures[0].mean
+        random[0] = replace(
+            random[0], loss=mean, loss_low=mean, loss_high=mean, forgetting=mean, forgetting_low=mean,
+            forgetting_high=mean, method="all orders", confidence=1.0, bounded=True, exact=True,
         )  # fmt: skip
+    rows = (*given[0], *random, *best[0], *worst[0], *greedy[0], *greedy_again[0])
+    return rows, (given[1], best[1], worst[1], greedy[1]), notes
 
-    return tuple(exact(row) for row in rows)
+
+def _follow(prepared: Prepared, name: str, ordering: Ordering, steps: list[int]) -> tuple[list[OrderingRow], Pass]:
+    """The rows of an ordering that draws nothing at random, and its first pass, from one run."""
+    T = prepared.problem.num_tasks
+    recorded = sorted({*range(T + 1), *steps})
+    followed = run(prepared.problem, ordering, steps[-1], prepared.scheme, w0=prepared.w0, record_every=recorded)
+    rows = []
+    for k in steps:
+        loss, forgetting = float(followed.losses[recorded.index(k)]), float(followed.forgetting[k - 1])
+        values = loss, loss, loss, forgetting, forgetting, forgetting
+        rows.append(OrderingRow(name, str(ordering), k, k // T, *values, "deterministic", 1.0, True, True))
+    return rows, Pass(name, tuple(followed.order[:T].tolist()), tuple(followed.forgetting[:T].tolist()))
 
 
-def with_expected_mean(measures: tuple[Measure, ...], row: OrderingRow) -> tuple[Measure, ...]:
-    """The measures, with the means of loss and forgetting over random orders replaced by those of an engine.
+def _expected(
+    prepared: Prepared, ordering: Ordering, steps: list[int], runs: int | None, patience: float, notes: list[str]
+) -> Expectation:
+    """The expected loss and forgetting at the given steps; simulated if an exact method takes too long."""
+    problem, scheme, w0 = prepared.problem, prepared.scheme, prepared.w0
+    request = ask(problem, ordering, steps, scheme, w0, QUANTITIES).request
+    try:
+        method = choose(replace(request, patience=patience)).engine.name
+    except PatienceError as error:
+        method = error.method
+    simulated = method == "monte-carlo"
+    # after complete passes every task was visited equally often, so that tasks that are solved when they are learned
+    # are forgotten by the loss, less what no w can fit
+    solved = problem.geometry is not None and scheme.solves_task
+    derived = simulated and solved and isinstance(ordering.law, laws.Reshuffled)
+    count = runs or _affordable_runs(prepared)
+    expectation = expect(
+        problem, ordering, steps, scheme, w0, method=method, seed=prepared.seed, runs=count,
+        quantities=QUANTITIES[:1] if derived else QUANTITIES,
+    )  # fmt: skip
+    if simulated:
+        notes.append(f"random orderings are simulated, by {count:,} runs each: exact values take longer")
+    notes += [note for note in expectation.notes if not note.startswith("completed")]
+    if not derived:
+        return expectation
+    kept = unexplained_loss(problem)
+    return replace(
+        expectation,
+        values={**expectation.values, "forgetting": expectation.values["loss"] - kept},
+        intervals={**expectation.intervals, "forgetting": expectation.intervals["loss"] - kept},
+    )
+
+
+def _affordable_runs(prepared: Prepared) -> int:
+    geometry = prepared.problem.geometry
+    if geometry is None:  # every step is a projection that is not compiled
+        return FEW
+    work = 2.0 * prepared.passes * pass_cost(geometry)
+    return 4096 if 4096 * work < 5e9 else int(np.clip(MOST_WORK / work, 2 * FEW, 1024))
+
+
+def _row(prepared: Prepared, name: str, ordering: Ordering, k: int, values: Expectation, at: int) -> OrderingRow:
+    """The row of an ordering after k steps; `at` is the index of step k in `values`."""
+    (loss, a, b), (forgetting, c, d) = (
+        (float(np.asarray(values.values[quantity])[at]), *values.interval(quantity)[at].tolist())
+        for quantity in QUANTITIES
+    )
+    how = values.method, values.confidence, values.exact or "loss" in values.ranges, values.exact
+    passes = k // prepared.problem.num_tasks
+    return OrderingRow(name, str(ordering), k, passes, loss, a, b, forgetting, c, d, *how)
+
+
+def with_expected_values(measured: MeasuredOrders, rows: Rows) -> MeasuredOrders:
+    """The measured orders with the expected values of random orders in place of the means over the orders tried.
 
     Rare orders may have large losses, which a sample of orders misses.
     """
+    given, random = (
+        next(row for row in rows if (row.name, row.passes) == (name, 1))
+        for name in ("given order", "random permutation")
+    )
+    values = {
+        "training loss": (random.loss, random.loss_low, random.loss_high),
+        "forgetting": (random.forgetting, random.forgetting_low, random.forgetting_high),
+    }
 
     def expected(measure: Measure) -> Measure:
-        if measure.error == 0 or measure.name not in ("training loss", "forgetting"):
+        if measure.error == 0 or measure.name not in values:
             return measure
-        if measure.name == "training loss":
-            mean, low, high = row.loss, row.loss_low, row.loss_high
-        else:
-            mean, low, high = row.forgetting, row.forgetting_low, row.forgetting_high
+        mean, low, high = values[measure.name]
         return replace(measure, mean=mean, error=(high - low) / 2 / DEVIATIONS)
 
-    return tuple(expected(measure) for measure in measures)
+    measures, ends = tuple(map(expected, measured.measures)), (random.forgetting_low, random.forgetting_high)
+    return replace(measured, measures=measures, given=given.forgetting, random=ends)
 
 
-def passes_along(problem: Problem, scheme: Scheme, w0: Array, given: IntArray, search: OrderSearch) -> tuple[Pass, ...]:
-    """Forgetting after each step of a pass, for the given, the best, the worst and a greedy order."""
-    T = problem.num_tasks
-    wanted: list[tuple[str, Ordering]] = [
-        ("given order", Explicit(given)),
-        ("best order", Explicit(search.best.order)),
-        ("worst order", Explicit(search.worst.order)),
-        ("greedy", GreedyDistance(repeat=False)),
-    ]
-    passes = []
-    for name, ordering in wanted:
-        trajectory = run(problem, ordering, T, scheme, w0=w0)
-        passes.append(Pass(name, tuple(trajectory.order.tolist()), tuple(trajectory.forgetting.tolist())))
-    return tuple(passes)
-
-
-def shares_of_causes(orderings: tuple[OrderingRow, ...], passes: int, rounding: float) -> tuple[Split, ...]:
+def shares_of_causes(orderings: Rows, passes: int, rounding: float) -> tuple[Split, ...]:
     """The shares of randomness and repetition in the fall of forgetting; less than `rounding` is no fall."""
     values = {(row.name, row.passes): row.forgetting for row in orderings}
     splits = []
@@ -194,23 +273,21 @@ def shares_of_causes(orderings: tuple[OrderingRow, ...], passes: int, rounding: 
     return tuple(splits)
 
 
-def applicable_guarantees(
-    problem: Problem, scheme: Scheme, w0: Array, orderings: tuple[OrderingRow, ...]
-) -> tuple[Guarantee, ...]:
+def applicable_guarantees(prepared: Prepared, rows: Rows) -> tuple[Guarantee, ...]:
     """The upper bounds on loss and forgetting that apply to the orderings compared, with the values there."""
-    T = problem.num_tasks
-    wanted: dict[tuple[str, int], tuple[str, Ordering]] = {
-        ("with replacement", 0): ("with replacement", WithReplacement()),
-        ("random permutation", 1): ("without replacement", WithoutReplacement()),
-        ("random permutation", 0): ("reshuffled", Reshuffled()),
-        ("given order", 0): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
+    wanted: dict[tuple[str, bool], tuple[str, Ordering]] = {
+        ("with replacement", False): ("with replacement", WithReplacement()),
+        ("random permutation", True): ("without replacement", WithoutReplacement()),
+        ("random permutation", False): ("reshuffled", Reshuffled()),
+        ("given order", False): ("cyclic", Cyclic()),  # no bound depends on the numbers of the tasks
     }
     guarantees = []
-    for row in orderings:
-        name, ordering = wanted.get((row.name, 1 if row.k == T else 0), ("", None))
+    for row in rows:
+        name, ordering = wanted.get((row.name, row.passes == 1), ("", None))
         if ordering is None:
             continue
-        for entry in bounds.evaluate(problem, ordering, row.k, w0, scheme=scheme).applicable():
+        evaluation = bounds.evaluate(prepared.problem, ordering, row.k, prepared.w0, scheme=prepared.scheme)
+        for entry in evaluation.applicable():
             if entry.bound.kind == "upper" and entry.quantity in QUANTITIES:
                 measured = row.loss if entry.quantity == "loss" else row.forgetting
                 details = entry.bound.key, entry.value, measured, entry.tightest, entry.vacuous

@@ -72,16 +72,18 @@ class Ends:
     """The ends of some orders: last iterates and losses, each task learned once.
 
     Attributes:
-        rows: the places of these orders among all orders.
         points: (n, d) or (n, d, c), the last w of each order; divided by its scale where a scheme has one.
         losses: (n, T), the loss of each task at the end.
         forgetting: (n,), the mean over tasks of the increase of the loss since the task was learned.
     """
 
-    rows: slice
     points: Array
     losses: Array
     forgetting: Array
+
+    def values(self, quantity: Quantity) -> Array:
+        """(n,), the forgetting or the mean loss of each order."""
+        return self.forgetting if quantity == "forgetting" else np.asarray(self.losses.mean(axis=1))
 
 
 def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> Iterator[Ends]:
@@ -99,10 +101,9 @@ def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> 
     linear, geometry = compiled_form(problem, chosen)
     T = problem.num_tasks
     if linear is None or geometry is None:
-        for row, order in enumerate(orders):
-            made = run(problem, Explicit(order), T, chosen, w0=space.w0, record_every=T)
-            parts = made.scaled_iterates[-1:], made.loss_matrix[-1:], made.forgetting[-1:]
-            yield Ends(slice(row, row + 1), *parts)
+        for order in orders:
+            once = run(problem, Explicit(order), T, chosen, w0=space.w0, record_every=T)
+            yield Ends(once.scaled_iterates[-1:], once.loss_matrix[-1:], once.forgetting[-1:])
         return
     size = max(1, PART // _width(geometry))
     for first in range(0, len(orders), size):
@@ -114,7 +115,7 @@ def pass_ends(problem: Problem, scheme: Scheme, w0: Array, orders: IntArray) -> 
             losses = geometry.task_losses(states)
             points = geometry.lift(states, space.w0)
             forgetting = losses.mean(axis=1) - kept / T
-        yield Ends(slice(first, first + len(part)), points, losses, forgetting)
+        yield Ends(points, losses, forgetting)
 
 
 def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: IntArray) -> Iterator[tuple[Array, Array]]:
@@ -175,6 +176,17 @@ def pass_cost(geometry: Geometry) -> float:
     return 4.0 * float(geometry.ranks @ geometry.counts) * geometry.dim * (geometry.outputs or 1)
 
 
+def unexplained_loss(problem: Problem) -> float:
+    """The part of the mean loss that no w can fit in any task; 0 for tasks that are not linear.
+
+    >>> import forgetting as fg
+    >>> round(unexplained_loss(fg.RegressionTasks([[[1.0], [1.0]], [[1.0]]], [[0.0, 2.0], [5.0]])), 12)
+    0.5
+    """
+    geometry = problem.geometry
+    return 0.0 if geometry is None else float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
+
+
 def _width(geometry: Geometry) -> int:
     """The number of floats that an order takes in memory."""
     return max(len(geometry.sigma), geometry.frame.dim, 1) * (geometry.outputs or 1)
@@ -205,16 +217,20 @@ def order_value(
     if linear is None or geometry is None:
         if not there.host:
             raise NotSupportedError(f"device= evaluates orders of linear schemes, not of {chosen}; leave out device=")
-        return lambda orders: np.array([_run_value(problem, quantity, order, chosen, space.w0) for order in orders])
-    threads = cores()
+
+        def value_of_run(order: IntArray) -> float:
+            once = run(problem, Explicit(order), len(order), chosen, w0=space.w0, record_every=len(order))
+            return float((once.forgetting if quantity == "forgetting" else once.losses)[-1])
+
+        return lambda orders: np.array([value_of_run(order) for order in orders])
     if there.host and at_once(geometry):
 
         def value_at_once(orders: IntArray) -> Array:
             ends = pass_ends(problem, chosen, space.w0, orders)
-            parts = [part.forgetting if quantity == "forgetting" else part.losses.mean(axis=1) for part in ends]
-            return np.concatenate([np.empty(0), *parts])
+            return np.concatenate([np.empty(0), *(part.values(quantity) for part in ends)])
 
         return value_at_once
+    threads = cores()
 
     def value(orders: IntArray) -> Array:
         values = np.empty(len(orders))
@@ -227,11 +243,6 @@ def order_value(
         return values
 
     return value
-
-
-def _run_value(problem: Problem, quantity: Quantity, order: IntArray, scheme: Scheme, w0: Array) -> float:
-    made = run(problem, Explicit(order), len(order), scheme, w0=w0, record_every=len(order))
-    return float((made.forgetting if quantity == "forgetting" else made.losses)[-1])
 
 
 def at_once(geometry: Geometry) -> bool:

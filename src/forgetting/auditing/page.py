@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forgetting.auditing.audit_landscape import landscape_section
-from forgetting.auditing.sentences import SECTIONS, SLACK, listed, number, percent, task_name
+from forgetting.auditing.landscape_page import landscape_section
+from forgetting.auditing.sentences import LOSSES, SLACK, Said, listed, number, percent, task_name
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import ROUNDING
 from forgetting.core.text import one_line
@@ -20,7 +20,8 @@ from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
-    from forgetting.auditing.result import Audit, OrderingRow
+    from forgetting.auditing.ordering_values import OrderingRow
+    from forgetting.auditing.result import Audit
 
 
 MARKS = ("given order", "given order, {} passes (cyclic)", "order that forgets least", "order that forgets most")
@@ -29,25 +30,19 @@ ALIKE = 0.2  # values that differ by less than this part of the largest make no 
 ROWS = 12  # tasks shown in a terminal
 
 
-def report_of(audit: Audit) -> Report:
+def report_of(audit: Audit, said: Said) -> Report:
     """The audit as a report: the figure of all orders and at most four sentences, then all sections.
 
     >>> import forgetting as fg
-    >>> report = report_of(fg.audit(fg.families.two_lines(0.5)))
+    >>> report = fg.audit(fg.families.two_lines(0.5)).to_report()
     >>> [section.key for section in report.sections]
     ['orderings', 'randomness', 'tasks', 'pairs', 'fit', 'guarantees', 'missing']
     """
     landscape = landscape_section(audit)
-    sections = (
-        _orderings(audit),
-        _randomness(audit),
-        *([] if landscape is None else [landscape]),
-        _tasks(audit),
-        _pairs(audit),
-        _fit(audit),
-        _guarantees(audit),
-        *_missing(audit),
-    )
+    sections = [_orderings(audit, said), _randomness(audit, said), *([] if landscape is None else [landscape])]
+    sections += [part(audit, said) for part in (_tasks, _pairs, _fit, _guarantees)]
+    if audit.missing:
+        sections.append(Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ()))
     meta = {
         "tasks": audit.num_tasks,
         "dimension": audit.dim,
@@ -60,28 +55,26 @@ def report_of(audit: Audit) -> Report:
         "versions": versions(),
     }
     lead = lead_figure(audit)
-    title, summary = f"Audit of {audit.title}", audit.opening or audit.recommendation
-    return Report(title, sections, meta, summary, lead="" if lead is None else lead.key)
+    title, summary = f"Audit of {audit.title}", said.opening or audit.recommendation
+    return Report(title, tuple(sections), meta, summary, lead="" if lead is None else lead.key)
 
 
-def text_of(audit: Audit, width: int = 80) -> str:
-    """The audit as text for a terminal: the recommendation, and the tables that fit."""
-    report = report_of(audit)
-    parts = [summary_text(report, width)]
-    orders = [f"{name}: {listed(audit, order)}" for name, order in _orders(audit)]
-    parts.append(summary_text(Report(_head(audit), (), {}, tuple(orders)), width))
+def text_of(audit: Audit, report: Report, width: int) -> str:
+    """The audit and its report as text for a terminal: the recommendation, and the tables that fit."""
+    orders = tuple(f"{name}: {listed(audit, order)}" for name, order in _orders(audit))
+    parts = [summary_text(report, width), summary_text(Report(_head(audit), (), {}, orders), width)]
     for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
-            parts.append(table_text(_cut(shown), width))
-    more = [line for line in audit.recommendation if line not in report.summary]
-    if more:
-        parts.append(summary_text(Report("Further findings", (), {}, tuple(more)), width))
-    if audit.missing:
-        parts.append(summary_text(Report("Not in this audit", (), {}, audit.missing), width))
-    if audit.notes:
-        parts.append(summary_text(Report("Notes", (), {}, audit.notes), width))
+            if len(shown.rows) > ROWS:
+                note = f"... and {len(shown.rows) - ROWS} more"
+                shown = replace(shown, rows=shown.rows[:ROWS], notes=(*shown.notes, note))
+            parts.append(table_text(shown, width))
+    more = tuple(line for line in audit.recommendation if line not in report.summary)
+    for title, lines in (("Further findings", more), ("Not in this audit", audit.missing), ("Notes", audit.notes)):
+        if lines:
+            parts.append(summary_text(Report(title, (), {}, lines), width))
     return "\n\n".join(parts)
 
 
@@ -96,22 +89,10 @@ def _head(audit: Audit) -> str:
     )
 
 
-def _said(audit: Audit, section: str) -> list[str]:
-    """The sentences of a section that do not open the page."""
-    return [line for line in SECTIONS[section](audit) if line not in audit.opening]
-
-
-def _cut(table: Table) -> Table:
-    if len(table.rows) <= ROWS:
-        return table
-    note = f"... and {len(table.rows) - ROWS} more"
-    return Table(table.key, table.title, table.caption, table.columns, table.rows[:ROWS], (*table.notes, note))
-
-
 # ------------------------------------------------------------------------------------------------------------- sections
 
 
-def _orderings(audit: Audit) -> Section:
+def _orderings(audit: Audit, said: Said) -> Section:
     P = audit.passes
     pairs: dict[str, dict[int, OrderingRow]] = {}
     for row in audit.orderings:
@@ -143,7 +124,7 @@ def _orderings(audit: Audit) -> Section:
         (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
     )
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), every))
-    text = " ".join([_head(audit) + ".", *_said(audit, "orderings")])
+    text = " ".join([_head(audit) + ".", *said.rest("orderings")])
     text += f" Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
 
@@ -153,10 +134,11 @@ def _intervals(audit: Audit) -> list[Table]:
     simulated = [row for row in audit.orderings if not row.exact]
     if not simulated:
         return []
-    cells: list[tuple[str | int | float, ...]] = []
-    for row in simulated:
-        cells.append((row.name, row.k, "forgetting", row.forgetting, row.forgetting_low, row.forgetting_high))
-        cells.append((row.name, row.k, "loss", row.loss, row.loss_low, row.loss_high))
+    cells = tuple(
+        (row.name, row.k, quantity, *(getattr(row, f"{quantity}{end}") for end in ("", "_low", "_high")))
+        for row in simulated
+        for quantity in ("forgetting", "loss")
+    )
     level = f"{simulated[0].confidence:g}"
     meaning = f"each interval holds with probability at least {level}, for any distribution of the values."
     if not all(row.bounded for row in simulated):
@@ -165,7 +147,7 @@ def _intervals(audit: Audit) -> list[Table]:
             "may fail for heavy tails."
         )
     columns = ("ordering", "k", "quantity", "mean", "low", "high")
-    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, tuple(cells))]
+    return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, cells)]
 
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
@@ -173,15 +155,11 @@ def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
+    which = "all" if audit.tried_exact else "those tried"
     for measure in audit.measures:
-        if measure.name not in ("training loss", "forgetting"):
-            which = "all" if audit.tried_exact else "those tried"
-            named.append(
-                (
-                    f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}",
-                    measure.top.order,
-                )
-            )
+        if measure.name not in LOSSES:
+            name = f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}"
+            named.append((name, measure.top.order))
     return named
 
 
@@ -216,14 +194,7 @@ def _measures(audit: Audit) -> list[Table]:
     return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
 
 
-def _missing(audit: Audit) -> list[Section]:
-    """The section of the parts that the audit leaves out, each with the reason; empty if nothing is left out."""
-    if not audit.missing:
-        return []
-    return [Section("missing", "Not in this audit", f"{'; '.join(audit.missing)}.", ())]
-
-
-def _randomness(audit: Audit) -> Section:
+def _randomness(audit: Audit, said: Said) -> Section:
     rows = []
     for split in audit.splits:
         values = split.fixed_once, split.random_once, split.fixed_many, split.random_many
@@ -238,7 +209,7 @@ def _randomness(audit: Audit) -> Section:
         f"orders, learned once (without replacement) and {P} times (reshuffled). The share of a cause is the "
         "mean of its effect without and with the other one; one half each means that either alone would do."
     )
-    text = " ".join([*_said(audit, "randomness"), text])
+    text = " ".join([*said.rest("randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
     return Section("randomness", "Randomness or repetition", text, (table,))
 
@@ -247,7 +218,7 @@ def _share(value: float | None) -> str:
     return "-" if value is None or not -SLACK <= value <= 1 + SLACK else f"{round(100 * value)} %"
 
 
-def _tasks(audit: Audit) -> Section:
+def _tasks(audit: Audit, said: Said) -> Section:
     remarks: dict[int, list[str]] = {}
     for duplicate in audit.duplicates:
         verb = "contradicts" if duplicate.contradicts else "repeats"
@@ -261,8 +232,8 @@ def _tasks(audit: Audit) -> Section:
     for task in order:
         row = audit.tasks[task]
         near = "" if row.nearest is None else f"{one_line(audit.tasks[row.nearest].name)} ({row.overlap:.2f})"
-        said = "; ".join(remarks.get(task, []))
-        rows.append((one_line(row.name), row.rows or None, row.rank, row.norm, row.forgotten, row.causes, near, said))
+        numbers = row.rows or None, row.rank, row.norm, row.forgotten, row.causes
+        rows.append((one_line(row.name), *numbers, near, "; ".join(remarks.get(task, []))))
     heads = ("task", "rows", "rank", "norm", "forgotten", "causes", "nearest (overlap)", "remarks")
     caption = (
         "Forgotten: the increase of the loss of a task from when it was learned to the end of a random pass. Causes: "
@@ -270,7 +241,7 @@ def _tasks(audit: Audit) -> Section:
         "remarks come first, then the most forgotten."
     )
     items: list[Item] = [Table("tasks", "Tasks", caption, heads, tuple(rows))]
-    lines = _said(audit, "tasks")
+    lines = said.rest("tasks")
     if audit.overlap:
         for key, title, values in (
             ("overlap", "Overlap of row spaces, mean cos² of the principal angles", audit.overlap),
@@ -283,7 +254,7 @@ def _tasks(audit: Audit) -> Section:
     return Section("tasks", "Tasks", " ".join(lines), tuple(items))
 
 
-def _pairs(audit: Audit) -> Section:
+def _pairs(audit: Audit, said: Said) -> Section:
     how = "all orders" if audit.influence_exact else f"{audit.influence_runs} random orders"
     text = (
         f"Each number is the mean over {how} of the increase of the loss of a task (row) while another one (column) is "
@@ -297,7 +268,7 @@ def _pairs(audit: Audit) -> Section:
     rows = tuple((task_name(audit, i), task_name(audit, j), value) for value, i, j in top)
     table = Table("top-pairs", "The ten largest", "", ("forgotten", "while learning", "increase of loss"), rows)
     picture = _matrix(audit, "influence", "Who forgets whom", "task learned", "task forgotten", audit.influence)
-    text = " ".join([*_said(audit, "pairs"), text])
+    text = " ".join([*said.rest("pairs"), text])
     items = (table,) if picture is None else (picture, table)
     return Section("pairs", "Which tasks are forgotten, and by which", text, items)
 
@@ -309,7 +280,7 @@ def _level(values: tuple[tuple[float, ...], ...]) -> str:
     return f"about {np.median(off):.3g} for every pair" if len(off) else "there is no pair"
 
 
-def _fit(audit: Audit) -> Section:
+def _fit(audit: Audit, said: Said) -> Section:
     fit = audit.fit
     rows = [
         ("largest relative residual", fit.residual),
@@ -321,49 +292,35 @@ def _fit(audit: Audit) -> Section:
     ]
     if audit.rank_joint is None:
         rows = rows[3:]
-    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *_said(audit, "fit")])
+    text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *said.rest("fit")])
     return Section(
         "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
     )
 
 
-def _guarantees(audit: Audit) -> Section:
+def _guarantees(audit: Audit, said: Said) -> Section:
     if not audit.guarantees:
         why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
         return Section("guarantees", "Guarantees", "", (), missing=why)
-    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
-    rows = [
-        (
-            guarantee.ordering,
-            guarantee.k,
-            guarantee.quantity,
-            guarantee.key,
-            guarantee.value,
-            guarantee.measured if abs(guarantee.measured) > floor else 0.0,
-        )
-        for guarantee in audit.guarantees
-    ]
-    remarks = [
-        "vacuous" if guarantee.vacuous else "tightest" if guarantee.tightest else "" for guarantee in audit.guarantees
-    ]
-    every = tuple((*row, said) for row, said in zip(rows, remarks, strict=True))
-    best = tuple(
-        row if not guarantee.key.startswith("trivial/") else (*row[:3], "none but the trivial one", *row[4:])
-        for row, guarantee in zip(rows, audit.guarantees, strict=True)
-        if guarantee.tightest
+    best: list[tuple[str | int | float, ...]] = []
+    every: list[tuple[str | int | float, ...]] = []
+    for bound in audit.guarantees:
+        where = bound.ordering, bound.k, bound.quantity
+        values = bound.value, bound.measured if abs(bound.measured) > floor else 0.0
+        every.append((*where, bound.key, *values, "vacuous" if bound.vacuous else "tightest" if bound.tightest else ""))
+        if bound.tightest:
+            name = "none but the trivial one" if bound.key.startswith("trivial/") else bound.key
+            best.append((*where, name, *values))
+    heads = ("ordering", "k", "quantity", "bound", "value", "measured")
+    tables = (
+        Table("tightest", "Tightest guarantee", "", heads, tuple(best)),
+        Table("all-bounds", "All that apply", "", (*heads, "remark"), tuple(every)),
     )
-    return Section(
-        "guarantees",
-        "Guarantees",
-        " ".join(_said(audit, "guarantees"))
-        + " Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial "
-        "bound.",
-        (
-            Table("tightest", "Tightest guarantee", "", heads, best),
-            Table("all-bounds", "All that apply", "", (*heads, "remark"), every),
-        ),
+    meaning = (
+        "Upper bounds that apply to these tasks, beside the expected values. Vacuous: no smaller than the trivial bound"
     )
+    return Section("guarantees", "Guarantees", f"{' '.join(said.rest('guarantees'))} {meaning}.", tables)
 
 
 # -------------------------------------------------------------------------------------------------------------- figures

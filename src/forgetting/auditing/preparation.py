@@ -1,4 +1,4 @@
-"""The tasks of an audit: read from files, with fewer rows or other features, prepared, and test rows treated alike."""
+"""The tasks of an audit: read, then prepared with fewer rows or other features, and test rows treated alike."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import Any, Literal
 
 import numpy as np
 
+from forgetting.auditing.orders import as_permutation
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, as_word, seed_from
+from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.schemes import Scheme
+from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
 from forgetting.tasks.preparation import as_feature_map, as_standardize
-from forgetting.tasks.readers import Columns, Reading, read
+from forgetting.tasks.readers import Columns, Reading, read, task_notes
 
 PathName = str | PathLike[str]
 Standard = Literal["all", "first"]
+MOST_TASKS = 1000  # the most tasks, because every pair is compared
 
 
 def read_tasks(
@@ -53,6 +58,15 @@ def read_tasks(
     return reading
 
 
+def load_tasks(source: Any) -> Reading:
+    """The tasks of any source that `audit` accepts, linear ones if all are affine, and all notes about them."""
+    reading = read(source, Columns(), {})
+    linear = reading.tasks.linear
+    if linear is None:
+        return reading
+    return replace(reading, tasks=linear, notes=tuple(dict.fromkeys([*reading.notes, *task_notes(linear)])))
+
+
 def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:
     """The tasks with X replaced by features(X): the same as `tasks.prepared(features=features)`.
 
@@ -71,29 +85,24 @@ def subsample_rows(tasks: Problem, rows: int, seed: Seed = 0) -> RegressionTasks
     >>> subsample_rows(fg.families.gaussian(T=3, d=9, rank=5, seed=0), 2).ranks.tolist()
     [2, 2, 2]
     """
-    tasks = _with_data(tasks, "sub-sampling of rows")
-    tasks.require_rows("sub-sampling of rows")
+    linear = as_kind(tasks, Problem, "RegressionTasks").linear
+    if linear is None or linear.data is None:
+        raise NotSupportedError(f"sub-sampling of rows needs the data of RegressionTasks, not {type(tasks).__name__}")
+    given = linear.data
+    given.require_rows("sub-sampling of rows")
     most = as_count(rows, "rows", least=1)
     rng = np.random.default_rng(seed_from(seed))
     drawn: dict[int, tuple[Any, Array]] = {}
     pairs = []
-    for task, distinct in enumerate(tasks.index.tolist()):
+    for task, distinct in enumerate(given.index.tolist()):
         if distinct not in drawn:
-            X, y = tasks.task(task)
+            X, y = given.task(task)
             chosen = np.sort(rng.permutation(len(y))[:most])
             drawn[distinct] = X[chosen], y[chosen]
         pairs.append(drawn[distinct])
-    fewer = tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
-    fewer.preparation = tasks.preparation
+    fewer = given.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    fewer.preparation = given.preparation
     return fewer
-
-
-def _with_data(tasks: Problem, what: str) -> RegressionTasks:
-    """The tasks as regression tasks with data; an error says that `what` needs the data."""
-    linear = as_kind(tasks, Problem, "RegressionTasks").linear
-    if linear is None or linear.data is None:
-        raise NotSupportedError(f"{what} needs the data of RegressionTasks, not {type(tasks).__name__}")
-    return linear.data
 
 
 @dataclass(frozen=True)
@@ -173,29 +182,96 @@ class Recipe:
         return said + ("mean loss",) * (self.loss == "mean")
 
 
-def held_out(source: Any, given: Problem, prepared: Problem) -> Problem:
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The tasks of an audit as they are learned, and how: the stage after they were read.
+
+    Attributes:
+        source: the tasks before they were prepared.
+        problem: the tasks as they are learned.
+        features: the feature map that was applied; None if there is none.
+        held_out: test rows of the same tasks, prepared like those; None if there are none.
+        scheme, w0: how tasks are learned, and from where.
+        given: the given order.
+        passes: the number of passes that are compared with one.
+        seed: that of the rows and random features that were drawn, and of what is drawn later.
+    """
+
+    source: Problem
+    problem: Problem
+    features: Any
+    held_out: Problem | None
+    scheme: Scheme
+    w0: Array
+    given: IntArray
+    passes: int
+    seed: int
+
+    @property
+    def start(self) -> float:
+        """The mean loss before learning."""
+        return self.problem.loss(self.w0)
+
+
+def prepare_tasks(
+    source: Problem,
+    recipe: Recipe,
+    order: Sequence[int] | None = None,
+    test: Problem | None = None,
+    scheme: SchemeLike | None = None,
+    w0: Any = None,
+    seed: int = 0,
+    passes: int = 3,
+    repeat: int = 0,
+) -> Prepared:
+    """The tasks as they are learned; an error for too many tasks, or for a scheme that is not linear.
+
+    >>> import forgetting as fg
+    >>> prepared = prepare_tasks(fg.families.two_lines(0.5, w_star=(1, 0)), Recipe(intercept=True))
+    >>> prepared.problem.dim, prepared.scheme, prepared.given.tolist(), round(prepared.start, 6)
+    (3, Kaczmarz(), [0, 1], 0.057462)
+    """
+    T = source.num_tasks
+    if T > MOST_TASKS:
+        raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
+    given = np.arange(T) if order is None else as_permutation(order, T)
+    problem = source
+    if source.linear is not None:
+        problem = recipe.prepare(source.linear, seed, int(given[0]), repeat)
+    elif recipe.changes:
+        raise NotSupportedError(
+            "rows, features, standardize, intercept and loss prepare the rows of regression tasks, not of "
+            f"{type(source).__name__}"
+        )
+    rows = None if test is None else held_out(test, source, problem)
+    chosen, space = resolve(problem, scheme, w0)
+    if chosen.random or (problem.linear is not None and chosen.linear_on(problem) is None):
+        raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+    features = recipe.feature_map(seed, repeat)
+    return Prepared(source, problem, features, rows, chosen, space.w0, given, passes, seed + repeat)
+
+
+def held_out(test: Problem, given: Problem, prepared: Problem) -> Problem:
     """The held-out rows of the same tasks, prepared like the rows that are learned.
 
     Args:
-        source: whatever `fg.load` reads, with a task for each task of `given`: of the same names in any order, or of
-            any names in the same order.
+        test: a task for each task of `given`: of the same names in any order, or of any names in the same order.
         given: the tasks before the audit prepared them.
         prepared: the tasks as they are learned.
     """
-    reading = read(source, Columns(), {}).tasks
-    if given.preparation is not None and reading.preparation is None and reading.linear is not None:
-        reading = given.preparation.apply_to(reading)  # the tasks were prepared before the audit
-    if reading.dim != given.dim:
-        raise InvalidInputError(f"test: rows have {reading.dim} columns, but those of the tasks have {given.dim}")
-    order = _matched(reading, given)
+    if given.preparation is not None and test.preparation is None and test.linear is not None:
+        test = given.preparation.apply_to(test)  # the tasks were prepared before the audit
+    if test.dim != given.dim:
+        raise InvalidInputError(f"test: rows have {test.dim} columns, but those of the tasks have {given.dim}")
+    order = _matched(test, given)
     if given.linear is None:
-        if not hasattr(reading, "task") or given.kind != "classification":
+        if not hasattr(test, "task") or given.kind != "classification":
             raise NotSupportedError(f"test: {type(given).__name__} have no rows, so that none can be held out")
-        pairs = [reading.task(int(task)) for task in order]
+        pairs = [test.task(int(task)) for task in order]
         return type(given)([X for X, _ in pairs], [y for _, y in pairs], names=given.names)  # type: ignore[call-arg]
-    data = reading.linear.data if reading.linear is not None else None
+    data = None if test.linear is None else test.linear.data
     if data is None or prepared.linear is None or prepared.linear.data is None:
-        raise NotSupportedError(f"test: held-out rows are of RegressionTasks, not of {type(reading).__name__}")
+        raise NotSupportedError(f"test: held-out rows are of RegressionTasks, not of {type(test).__name__}")
     learned = prepared.linear.data
     if data.outputs != learned.outputs:
         outputs = [str(tasks.outputs or 1) for tasks in (data, learned)]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations
 from os import PathLike
 from typing import Any
 
-from forgetting.auditing.audit_landscape import landscape_arrays, landscape_of
-from forgetting.auditing.findings import Case, Fit, Outlier
-from forgetting.auditing.landscape_files import write_values
-from forgetting.auditing.landscapes import Landscape
+import numpy as np
+
+from forgetting.auditing.findings import Case, Fit
+from forgetting.auditing.landscape_files import arrays_of, write_values
+from forgetting.auditing.landscapes import MOST_RUNS, Landscape
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch
+from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.page import along, report_of, text_of
+from forgetting.auditing.sentences import say
 from forgetting.auditing.similarity import Duplicate
+from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
-from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.files.json_and_toml import decode_json
 from forgetting.files.records import checked_fields, typed
@@ -28,138 +34,6 @@ from forgetting.results import Result
 
 FORMAT = "forgetting/audit/1"
 TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
-
-
-@dataclass(frozen=True)
-class TaskRow:
-    """The results of an audit for a task.
-
-    Attributes:
-        name, rows, rank: name, number of rows and rank of the task.
-        norm: spectral norm of X.
-        residual: relative residual at the common solution.
-            Rank, norm and residual are None for tasks that are not linear.
-        forgotten: expected increase of its loss from when it was learned to the end of a random pass.
-        causes: expected increase of the losses of earlier tasks while this task is learned, in a random pass.
-        forgotten_error, causes_error: standard errors of `forgotten` and `causes`; 0 if exact.
-        forgotten_given: increase of its loss from when it was learned to the end of a pass in the given order.
-        worst_by: the task that causes most of its forgetting, or None.
-        nearest: the task whose row space overlaps most with its row space, or None.
-        overlap: mean cos^2 of the principal angles with the row space of `nearest`.
-    """
-
-    name: str
-    rows: int
-    rank: int | None
-    norm: float | None
-    residual: float | None
-    forgotten: float
-    causes: float
-    forgotten_error: float
-    causes_error: float
-    forgotten_given: float
-    worst_by: int | None
-    nearest: int | None
-    overlap: float
-
-
-@dataclass(frozen=True)
-class OrderingRow:
-    """Expected loss and forgetting of an ordering after k steps, with intervals and the method.
-
-    `bounded` says whether the values have a known range, so that simulated intervals hold for any distribution on it;
-    if not, the intervals are normal approximations. `exact` says whether the values are exact up to rounding. If
-    `exact` is not given, as in files of earlier versions, it says whether the intervals are points.
-
-    >>> OrderingRow("given order", "Cyclic()", 3, 1, 0.1, 0.1, 0.1, 0.2, 0.2, 0.2, "deterministic", 1.0).exact
-    True
-    """
-
-    name: str
-    ordering: str
-    k: int
-    passes: int
-    loss: float
-    loss_low: float
-    loss_high: float
-    forgetting: float
-    forgetting_low: float
-    forgetting_high: float
-    method: str
-    confidence: float
-    bounded: bool = True
-    exact: bool | None = None
-
-    def __post_init__(self) -> None:
-        if self.exact is None:
-            points = self.loss_low == self.loss_high and self.forgetting_low == self.forgetting_high
-            object.__setattr__(self, "exact", points)
-
-
-@dataclass(frozen=True)
-class Pass:
-    """The forgetting after each step of a pass.
-
-    >>> Pass("given order", (0, 1), (0.0, 0.25)).forgetting[-1]
-    0.25
-    """
-
-    name: str
-    order: tuple[int, ...]
-    forgetting: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Split:
-    """The shares of randomness and repetition in the fall of forgetting.
-
-    There are four values of forgetting: for a fixed order learned once and P times (cyclic), and for a random order
-    learned once (without replacement) and P times (reshuffled). From the first value to the last, forgetting falls by
-    fixed_once - random_many. The share of a cause is the mean of its effect without and with the other cause:
-
-        randomness = 1/2 ((fixed_once - random_once) + (fixed_many - random_many)) / (fixed_once - random_many),
-
-    and repetition = 1 - randomness. Shares of 1/2 mean that either cause alone has the full effect. A share is negative
-    if its cause raises forgetting.
-
-    Attributes:
-        baseline: the name of the fixed order.
-        replaced_once: for comparison, the forgetting after T draws with replacement.
-        randomness, repetition: the shares; None if forgetting does not fall, or is negative.
-    """
-
-    baseline: str
-    passes: int
-    fixed_once: float
-    random_once: float
-    fixed_many: float
-    random_many: float
-    replaced_once: float
-    randomness: float | None
-    repetition: float | None
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """An upper bound that applies to an ordering after k steps, and the measured value.
-
-    >>> Guarantee("with replacement", 10, "loss", "demo", 1.0, 0.25, True, False).ratio
-    0.25
-    """
-
-    ordering: str
-    k: int
-    quantity: str
-    key: str
-    value: float
-    measured: float
-    tightest: bool
-    vacuous: bool
-
-    @property
-    def ratio(self) -> float | None:
-        """The measured value divided by the bound; None if the bound is 0."""
-        return self.measured / self.value if self.value > 0 else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,7 +174,28 @@ class Audit(Result):
         >>> [round(share, 3) for share in audit.landscape().variance.shares.tolist()]
         [0.679, 0.32, 0.001]
         """
-        return landscape_of(self, measure)
+        chosen, T = self.measure(measure), self.num_tasks
+        why = ""
+        if not self.tried_exact or not self.orders:
+            why = f"{self.tried:,} random orders of {T} tasks were tried, and not all"
+        elif math.factorial(T) > MOST_RUNS:
+            why = f"{T} tasks have {math.factorial(T):,} orders, more than {MOST_RUNS:,}"
+        if why:
+            raise NotSupportedError(f"the landscape of orders needs the values of all orders: {why}")
+        orders = np.array(list(permutations(range(T))), dtype=np.int64)
+        rows = self._rows_of(orders)
+        parts = np.array(chosen.task_values)[rows] if chosen.task_values else None
+        values, names = np.array(chosen.values)[rows], tuple(task.name for task in self.tasks)
+        return Landscape(orders, values, np.array([self.seed]), measure, chosen.higher, parts, names)
+
+    def _rows_of(self, orders: IntArray) -> IntArray:
+        """The rows of `Audit.orders` with these orders, up to the order of identical tasks."""
+        index = np.arange(self.num_tasks)
+        for duplicate in self.duplicates:
+            if duplicate.kind == "identical":
+                index[duplicate.task] = index[duplicate.of]
+        place = {tuple(index[list(order)].tolist()): row for row, order in enumerate(self.orders)}
+        return np.array([place[tuple(index[order].tolist())] for order in orders])
 
     def write_landscape(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the values of all orders to an .npz file, which `Landscape.from_npz` and the command line read.
@@ -350,11 +245,11 @@ class Audit(Result):
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
-        return report_of(self)
+        return report_of(self, replace(say(self), opening=self.opening))
 
     def to_text(self, width: int = 80) -> str:
         """A page for a terminal that is `width` characters wide."""
-        return text_of(self, as_count(width, "width", least=1))
+        return text_of(self, self.to_report(), as_count(width, "width", least=1))
 
     def to_html(self) -> str:
         """A page for a browser, as a single HTML file."""
@@ -366,6 +261,18 @@ class Audit(Result):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def landscape_arrays(audit: Audit) -> dict[str, Any]:
+    """The arrays of an .npz file: `values` are training losses, and each measure has an array of its own."""
+    arrays: dict[str, Any] = {}
+    for measure in audit.measures:
+        own = arrays_of(audit.landscape(measure.name))
+        key = measure.name.replace(" ", "_").replace("-", "_")
+        arrays = (arrays or own) | {key: own["values"]}
+        if "task_values" in own:
+            arrays[f"task_{key}"] = own["task_values"]
+    return arrays
 
 
 def _check(audit: Audit) -> None:

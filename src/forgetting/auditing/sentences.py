@@ -3,50 +3,79 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
-from forgetting.auditing.verdict import EFFECT, SHARE, agreed
+from forgetting.auditing.verdict import EFFECT, SHARE
 from forgetting.core.numerical import ROUNDING
 from forgetting.core.text import one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
-    from forgetting.auditing.result import Audit, OrderingRow, Split
+    from forgetting.auditing.ordering_values import OrderingRow, Split
+    from forgetting.auditing.result import Audit
     from forgetting.auditing.similarity import Duplicate
 
 
 SENTENCES = 4  # that open a page
-MOST_ORDERS = 0.9  # a measure speaks against the given order if this part of all orders is better
+MOSTLY = 0.9  # a measure speaks against the given order if this part of all orders is better
 NO_ORDER = ("one task", "zero labels", "same tasks", "last task")
 LOSSES = ("training loss", "forgetting")
 MOST = 5  # the most names in a sentence
 SLACK = 0.005  # rounding and simulation may move a share this far outside 0 to 1
 
 
-def recommend(audit: Audit) -> tuple[str, ...]:
-    """All sentences of an audit: those that open the pages, then those of the sections.
+@dataclass(frozen=True)
+class Said:
+    """The sentences of an audit: the stage between its findings and its page.
+
+    Attributes:
+        opening: at most four sentences that open the page.
+        sections: the sentences of each section of the page, some of which may be in the opening.
+
+    >>> said = Said(("Shuffle the tasks.",), {"orderings": ("Shuffle the tasks.", "The order matters.")})
+    >>> said.recommendation, said.rest("orderings")
+    (('Shuffle the tasks.', 'The order matters.'), ['The order matters.'])
+    """
+
+    opening: tuple[str, ...]
+    sections: Mapping[str, tuple[str, ...]]
+
+    @property
+    def recommendation(self) -> tuple[str, ...]:
+        """All sentences, those of the opening first, each once."""
+        return tuple(dict.fromkeys((*self.opening, *(line for lines in self.sections.values() for line in lines))))
+
+    def rest(self, section: str) -> list[str]:
+        """The sentences of a section that do not open the page."""
+        return [line for line in self.sections[section] if line not in self.opening]
+
+
+def say(audit: Audit) -> Said:
+    """The sentences of an audit, from its numbers and verdicts.
 
     >>> import forgetting as fg
-    >>> fg.audit(fg.families.orthogonal(4)).recommendation[0]
+    >>> say(fg.audit(fg.families.orthogonal(4))).opening[0]
     'The order matters little: even the worst order there is (one of 24 tied orders) forgets 0, 0 % of the loss ...'
     """
-    first = opening(audit)
-    rest = (line for part in SECTIONS.values() for line in part(audit))
-    return tuple(dict.fromkeys((*first, *rest)))
+    sections = {
+        "orderings": _about_orders(audit),
+        "randomness": _split(audit),
+        "tasks": (*_duplicates(audit), *_outliers(audit)),
+        "pairs": _pairs(audit),
+        "fit": _fit(audit),
+        "guarantees": _bound(audit),
+    }
+    return Said(_opening(audit), {name: tuple(lines) for name, lines in sections.items()})
 
 
 # -------------------------------------------------------------------------------------------------------------- opening
 
 
-def opening(audit: Audit) -> tuple[str, ...]:
-    """At most four sentences: degenerate cases, disagreement of measures or the effect of the order, advice, repeats.
-
-    >>> import forgetting as fg
-    >>> len(opening(fg.audit(fg.families.catastrophic(3.0))))
-    3
-    """
+def _opening(audit: Audit) -> tuple[str, ...]:
+    """At most four sentences: degenerate cases, disagreement of measures or effect of the order, advice, repeats."""
     cases = [case.sentence for case in audit.cases]
     # tasks that leave no order to choose come first; a loss that rises does not hide that the measures disagree
     plain = cases[:1] if audit.cases and audit.cases[0].kind in NO_ORDER else []
@@ -74,7 +103,7 @@ def opening(audit: Audit) -> tuple[str, ...]:
     return tuple(line for part in parts.values() for line in part if line in kept)
 
 
-def about_orders(audit: Audit) -> Iterator[str]:
+def _about_orders(audit: Audit) -> Iterator[str]:
     """The sentences about orders, which are also in the opening if there is room."""
     yield from (case.sentence for case in audit.cases)
     if audit.num_tasks > 1:
@@ -129,9 +158,7 @@ def _given(audit: Audit) -> list[str]:
     if verdict is None or verdict.conflict:
         return []
     against = [
-        measure
-        for measure in audit.measures
-        if measure.random_against_given == 1 and measure.share_better >= MOST_ORDERS
+        measure for measure in audit.measures if measure.random_against_given == 1 and measure.share_better >= MOSTLY
     ]
     others = [measure.name for measure in audit.measures if measure.random_against_given != 1]
     if against and others and not verdict.bad:
@@ -235,8 +262,7 @@ def _may_shuffle(audit: Audit) -> bool:
 
 def _may_prefer(audit: Audit) -> bool:
     """Whether all measures and all seeds say that the same order is better than the given and a random one."""
-    verdicts = audit.verdicts
-    return bool(verdicts) and all(verdict.prefer for verdict in verdicts) and agreed(verdicts, "best") == len(verdicts)
+    return all(verdict.prefer for verdict in audit.verdicts) and len({verdict.best for verdict in audit.verdicts}) == 1
 
 
 def _seeds(audit: Audit) -> list[str]:
@@ -422,17 +448,6 @@ def _bound(audit: Audit) -> Iterator[str]:
         f"Tightest guarantee: {bound.quantity} <= {number(bound.value)} after k = {bound.k} steps, {bound.ordering} "
         f"({bound.key}); {'this is no less than the trivial bound' if bound.vacuous else measured}."
     )
-
-
-#: the sentences of each section of the page
-SECTIONS = {
-    "orderings": about_orders,
-    "randomness": _split,
-    "tasks": lambda audit: (*_duplicates(audit), *_outliers(audit)),
-    "pairs": _pairs,
-    "fit": _fit,
-    "guarantees": _bound,
-}
 
 
 # ---------------------------------------------------------------------------------------------------------------- words

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, as_kind, as_number
+from forgetting.core.arrays import Array, as_kind, as_number
 from forgetting.geometry import Geometry
 
 NEAR = 0.02  # relative difference of X^T X below which two tasks count as nearly identical
@@ -67,22 +67,20 @@ def principal_angles(geometry: Geometry) -> Similarity:
     ([[0.0, 60.0], [60.0, 0.0]], [[1.0, 0.25], [0.25, 1.0]])
     """
     as_kind(geometry, Geometry, "the geometry of tasks")
-    count, offsets, ranks = geometry.num_distinct, geometry.offsets, geometry.ranks
+    count = geometry.num_distinct
     overlap, smallest, largest, inner = (np.zeros((count, count)) for _ in range(4))
-    least = np.minimum.outer(ranks, ranks)
+    smallest[:], largest[:] = 90.0, 90.0  # of tasks without a row
     for i in range(count):
-        block = geometry.block(i)
-        cosines = geometry.rows[block] @ geometry.rows[offsets[i] :].T  # with itself and the later tasks
-        squares = np.zeros((count, ranks[i]))
-        squares[i:] = np.stack([_squared(cosines, offsets, i, j, int(ranks[i])) for j in range(i, count)])
-        scaled = (geometry.sigma[block][:, None] * cosines * geometry.sigma[offsets[i] :]) ** 2
-        totals = np.concatenate([[0.0], np.cumsum(scaled.sum(axis=0))])
-        for j in range(i, count):
-            s = int(least[i, j])
-            values = np.clip(squares[j, :s], 0.0, 1.0)
-            overlap[i, j] = values.mean() if s else 0.0
-            smallest[i, j], largest[i, j] = _degrees(values[0]) if s else 90.0, _degrees(values[-1]) if s else 90.0
-            inner[i, j] = totals[offsets[j + 1] - offsets[i]] - totals[offsets[j] - offsets[i]]
+        block, first = geometry.block(i), geometry.offsets[i]
+        cosines = geometry.rows[block] @ geometry.rows[first:].T  # with itself and the later tasks
+        products = ((geometry.sigma[block, None] * cosines * geometry.sigma[first:]) ** 2).sum(axis=0)
+        bounds = (geometry.offsets[i:] - first).tolist()
+        for j, columns in enumerate(map(slice, bounds, bounds[1:]), i):
+            squares = _squared(cosines[:, columns])
+            if len(squares):
+                overlap[i, j] = squares.mean()
+                smallest[i, j], largest[i, j] = _degrees(squares[0]), _degrees(squares[-1])
+            inner[i, j] = products[columns].sum()
     norms = np.sqrt(np.diag(inner))
     scale = np.outer(norms, norms)
     cosine = np.divide(inner, scale, out=np.zeros_like(inner), where=scale > 0)
@@ -153,10 +151,7 @@ def _kind(geometry: Geometry, a: int, b: int, near: float, apart: float, realiza
     ratios = np.linalg.svd(((U @ V.T) * s[:, None]) / t, compute_uv=False)
     if ratios[0] > (1 + 5 * near) * ratios[-1]:
         return None
-    own, other = (
-        s[:, None] * c,
-        s[:, None] * (U @ (V.T @ e)),
-    )  # the labels of a, and the predictions of the solution of b
+    own, other = s[:, None] * c, s[:, None] * (U @ (V.T @ e))  # the labels of a, and what the solution of b predicts
     size = max(np.linalg.norm(own), np.linalg.norm(other))
     if np.linalg.norm(own - other) > max(near, 5 * apart) * size:
         return CONFLICT if not realizable and _conflict(geometry, a, b) > near else None
@@ -180,17 +175,14 @@ def _conflict(geometry: Geometry, a: int, b: int) -> float:
     return float(np.linalg.norm(residual) / np.linalg.norm(right))
 
 
-def _squared(cosines: Array, offsets: IntArray, i: int, j: int, rank: int) -> Array:
-    """cos^2 of the principal angles between tasks i and j, largest first, padded with zeros to the rank of i."""
-    part = cosines[:, offsets[j] - offsets[i] : offsets[j + 1] - offsets[i]]
-    result = np.zeros(rank)
-    if min(part.shape) == 1:
-        result[0] = np.sum(part**2)
-    elif min(part.shape) > 1:
-        small = part @ part.T if part.shape[0] <= part.shape[1] else part.T @ part
-        values = np.linalg.eigvalsh(small)[::-1]
-        result[: len(values)] = values
-    return result
+def _squared(cosines: Array) -> Array:
+    """cos^2 of the principal angles between two row spaces, largest first, from the products of their bases."""
+    if min(cosines.shape) == 1:
+        squares = np.array([np.sum(cosines**2)])
+    else:
+        small = cosines @ cosines.T if cosines.shape[0] <= cosines.shape[1] else cosines.T @ cosines
+        squares = np.linalg.eigvalsh(small)[::-1]
+    return np.asarray(np.clip(squares, 0.0, 1.0))
 
 
 def _degrees(squared: float) -> float:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from forgetting.auditing.measures import Measure, measure_orders, orders_to_try
-from forgetting.auditing.order_search import OrderSearch, search_orders
-from forgetting.auditing.preparation import Recipe, held_out
-from forgetting.core.arrays import IntArray
+from forgetting.auditing.measures import MeasuredOrders
 from forgetting.core.numerical import ROUNDING
-from forgetting.dynamics.space import resolve
-from forgetting.schemes.base import SchemeLike
-from forgetting.tasks import LinearTasks, Problem
 
 EFFECT = 3.0  # the order matters much if the worst order forgets this many times as much as a random order,
 SHARE = 0.01  # and forgets this part of the loss before learning; of accuracies, a hundredth of all rows
 LITTLE, SOMEWHAT = 1.25, 2.0  # the worst order forgets at most this many times as much as the best
-SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for the worst
-DEVIATIONS = 3.0
 
 
 @dataclass(frozen=True)
@@ -56,20 +46,21 @@ class Verdict:
         return self.effect != "little"
 
 
-def judge(
-    search: OrderSearch,
-    measures: Sequence[Measure],
-    start: float,
-    given: float,
-    random: tuple[float, float],
-    seed: int = 0,
-) -> Verdict:
+def judge(measured: MeasuredOrders) -> Verdict:
     """The verdict from the orders found, the measures, the loss before learning, and forgetting after one pass.
 
-    `given` is the forgetting of the given order; `random` are the two ends of the interval around the expected
-    forgetting of a random order.
+    >>> import numpy as np
+    >>> from forgetting.auditing import FoundOrder, OrderSearch
+    >>> search = OrderSearch("forgetting", FoundOrder((0, 1), 0.1), FoundOrder((1, 0), 1.0), True, 2, 0)
+    >>> orders = np.array([[0, 1], [1, 0]])
+    >>> verdict = judge(MeasuredOrders(search, orders, True, (), start=1.0, given=1.0, random=(0.3, 0.3)))
+    >>> verdict.effect, verdict.bad, verdict.worst
+    ('much', True, (1, 0))
     """
-    worst, best, (low, high) = search.worst.value, search.best.value, random
+    search, measures, start, given, (low, high) = (
+        measured.search, measured.measures, measured.start, measured.given, measured.random
+    )  # fmt: skip
+    worst, best = search.worst.value, search.best.value
     if worst <= SHARE * start:
         effect, bad = "little", False
     elif worst >= EFFECT * high:
@@ -83,7 +74,7 @@ def judge(
         measure.is_accuracy and abs(measure.top.value - measure.bottom.value) > SHARE for measure in measures
     )
     return Verdict(
-        seed,
+        measured.seed,
         search.worst.order,
         search.best.order,
         effect,
@@ -93,62 +84,3 @@ def judge(
         far and all(m.best_against_given == 1 and m.best_against_random == 1 for m in measures),
         material and 1 in says and -1 in says,
     )
-
-
-def agreed(verdicts: Sequence[Verdict], what: str) -> int:
-    """The number of verdicts that agree with the first one about an attribute, the first included.
-
-    >>> verdict = Verdict(0, (1, 0), (0, 1), "little", False, False, False, False, False)
-    >>> agreed([verdict, verdict], "best")
-    2
-    """
-    return sum(getattr(verdict, what) == getattr(verdicts[0], what) for verdict in verdicts)
-
-
-def repeat_verdicts(
-    tasks: LinearTasks,
-    recipe: Recipe,
-    seed: int,
-    repeats: Iterable[int],
-    given: IntArray,
-    scheme: SchemeLike | None,
-    w0: Any,
-    passes: int,
-    test: Any = None,
-    progress: Callable[[int], None] = lambda repeat: None,
-) -> list[Verdict]:
-    """The verdict of each repeat, whose rows and random features are drawn with the seed plus the number of the repeat.
-
-    Cost: a search of orders and all measures for each repeat.
-    """
-    verdicts = []
-    for repeat in repeats:
-        progress(repeat)
-        problem = recipe.prepare(tasks, seed, int(given[0]), repeat)
-        rows = None if test is None else held_out(test, tasks, problem)
-        chosen, space = resolve(problem, scheme, w0)
-        search = search_orders(
-            problem, scheme=chosen, w0=space.w0, starts=[given], seed=seed + repeat, evaluations=SEARCHED
-        )
-        tried = orders_to_try(problem, seed + repeat)
-        measures = measure_orders(problem, chosen, space.w0, tried, given, passes, search, rows)
-        own, mean, error = forgetting_from(measures, problem)
-        start = float(problem.geometry.mean_losses(problem.geometry.start(space.w0)))
-        random = mean - DEVIATIONS * error, mean + DEVIATIONS * error
-        verdicts.append(judge(search, measures, start, own, random, seed + repeat))
-    return verdicts
-
-
-def forgetting_from(measures: tuple[Measure, ...], problem: Problem) -> tuple[float, float, float]:
-    """Forgetting of the given order, its mean over random orders and the standard error of the mean.
-
-    If there is no measure of forgetting, every task is solved when it is learned, up to what no w can fit.
-    """
-    named = {measure.name: measure for measure in measures}
-    geometry = problem.geometry
-    if "forgetting" in named:
-        measure, kept = named["forgetting"], 0.0
-    else:
-        measure = named["training loss"]
-        kept = 0.0 if geometry is None else float(geometry.unexplained @ geometry.counts) / geometry.num_tasks
-    return measure.given - kept, measure.mean - kept, measure.error

@@ -93,7 +93,7 @@ def audit_command(
         return audit_values(words, context, output)
 
     from forgetting.auditing import RandomFeatures, audit
-    from forgetting.auditing.audit_landscape import landscape_arrays
+    from forgetting.auditing.result import landscape_arrays
     from forgetting.report.saving import ENDINGS, file_content
 
     source = replace(source, words=words)
