@@ -143,9 +143,9 @@ class AffineRecursion:
         pushes, mean = self._there
         return 2 * (matrix @ mean - self.moments.pulled(matrix, pushes))
 
-    def functional(self, form: Form, share: Array) -> Functional:
-        """sum_i share_i weight_i / 2 E rho_i^2 over all R directions i."""
-        return self._read(self.rows, self.misses, share * self.moments.weights(form)[0])
+    def functional(self, weights: Array) -> Functional:
+        """sum_i weight_i / 2 E rho_i^2 over all R directions i."""
+        return self._read(self.rows, self.misses, weights)
 
     def tests_after(self, form: Form) -> Functional:
         """sum_m p_m times the form of the held-out data of m just after m was learned, less what no w can fit."""
