@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -104,6 +104,7 @@ class _Conclusion:
         self.moments, self.reading, self.k = moments, reading, reading.k
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
+        self.evaluated: dict[tuple[Average, Form, bool, str], Bounded] = {}
         rounding = two_floats().UNIT if moments.twofold else EPS
         self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
 
@@ -119,19 +120,22 @@ class _Conclusion:
         """The value in float64, and a bound on its error; NaN where it is not defined."""
         terms = quantity.after(self.k)
         if (quantity.needs_steps and not self.k) or (self.reading.chance is None and _look_ahead(terms)):
-            nothing = np.full(self.geometry.index.shape if quantity.per_task else (), np.nan)
+            nothing = np.full(self.geometry.index.shape[: quantity.per_task], np.nan)
             return nothing, nothing
-        total = _zeros(self.geometry.index.shape if quantity.per_task else ())
+        parts: list[Bounded] = []
         unfitted: dict[tuple[Average, bool], float] = {}  # what no w can fit cancels where it is in both terms
         for term in terms:
-            total = _sum(total, _times(self.evaluate(term), term.coefficient))
+            seen = term.average, term.form, term.held_out, term.iterate
+            if seen not in self.evaluated:
+                self.evaluated[seen] = self.evaluate(term)
+            parts.append(_times(self.evaluated[seen], term.coefficient))
             if term.form.with_unfitted and term.average not in ("each", "error"):
                 key = "visited" if term.needs_steps and term.iterate == "last" else term.average, term.held_out
                 unfitted[key] = unfitted.get(key, 0.0) + term.coefficient
         for (average, held_out), coefficient in unfitted.items():
-            if coefficient:
-                total = _sum(total, _times(self._unfitted(average, held_out), coefficient))
-        (high, low), doubt = total
+            if coefficient and (self._left_over.value[0].any() or self._left_over.doubt.any()):
+                parts.append(_times(self._unfitted(average, held_out), coefficient))
+        (high, low), doubt = reduce(_sum, parts) if parts else _zeros(self.geometry.index.shape[: quantity.per_task])
         single = high + low
         if not quantity.signed:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)

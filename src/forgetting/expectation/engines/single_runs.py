@@ -88,12 +88,16 @@ class _RunReading:
     def __init__(self, request: Request, trajectory: Trajectory) -> None:
         self.request, self.trajectory, self.steps = request, trajectory, request.steps
         self.tables: dict[tuple[Form, bool, str], Along] = {}
+        self.evaluated: dict[tuple[Form, bool, str, str], Array] = {}
 
     def sum_of(self, terms: Sequence[Term], *, per_task: bool) -> Array:
         """The sum of the terms."""
         total = np.zeros((len(self.steps), self.request.problem.num_tasks) if per_task else len(self.steps))
         for term in terms:
-            total += term.coefficient * self.evaluate(term)
+            key = term.form, term.held_out, term.iterate, term.average
+            if key not in self.evaluated:
+                self.evaluated[key] = self.evaluate(term)
+            total += term.coefficient * self.evaluated[key]
         return total
 
     def evaluate(self, term: Term) -> Array:
