@@ -22,7 +22,7 @@ from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.engines.exact import moment_map, refusal
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.powers import OVERFLOW, pack, unpack
+from forgetting.expectation.engines.powers import OVERFLOW, diagonalise, pack, unpack
 from forgetting.expectation.engines.spectral import decay
 from forgetting.orderings.base import OrderingLike
 from forgetting.orderings.laws import Cycle, Independent, Reshuffled
@@ -283,9 +283,8 @@ def _top(moments: Moments, count: int, guess: Array | None, *, rough: bool) -> t
     """
     size, order = moments.size, moments.size * (moments.size + 1) // 2
     if order <= DENSE:
-        matrix = pack(moments.apply(unpack(np.eye(order), size)))
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        return values[-count:], vectors[:, -count:].T, True
+        values, vectors = diagonalise(moments)
+        return values[-count:], vectors[-count:], True
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def apply(vector: Array) -> Array:

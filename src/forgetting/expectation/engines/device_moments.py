@@ -66,11 +66,6 @@ class DeviceMoments(Moments):
         return groups
 
     @cached_property
-    def _rows(self) -> tuple[Any, Any]:
-        """a and b of all R directions."""
-        return self.device.put(self.left[0]), self.device.put(self.right[0])
-
-    @cached_property
     def _learned(self) -> tuple[Any, Any, Any]:
         """a, b and p a of all learned directions, tasks sorted by rank."""
         places = self._places
@@ -126,13 +121,6 @@ class DeviceMoments(Moments):
             return self._mapped(moments[:, None, :])[:, 0, :]
         swapped = self.device.xp.permute_dims(moments, (1, 0, 2))
         return self.device.xp.permute_dims(self._mapped(swapped), (1, 0, 2))
-
-    def step(self, task: int, moments: Any) -> Any:
-        xp, block = self.device.xp, self.geometry.block(task)
-        left, right = (rows[block, :] for rows in self._rows)
-        products = right @ moments
-        half = left.T @ ((0.5 * (products @ right.T)) @ left - products)
-        return moments + (half + xp.linalg.matrix_transpose(half))
 
     def pulled(self, moments: Any, pushes: Any) -> Any:
         xp, lead = self.device.xp, moments.shape[:-2]

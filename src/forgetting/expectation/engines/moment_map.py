@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -391,9 +391,9 @@ class Moments:
         chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
         stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
         weights = self._weights if task < 0 else self.left[0][:rows] * (owner == task)[:, None]
-        following, quadratic = self._mixed(stack, weights)
+        following, quadratic = self.mixed(stack, weights)
         if len(high) > 1:
-            completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
+            completed = self.completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
             steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
             _kernels().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
         p = chance[owner]
@@ -421,7 +421,7 @@ class Moments:
         errors[:, places, places] += diagonal
         return errors
 
-    def _completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
+    def completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
 
         `tasks` selects tasks; None for all.
@@ -431,7 +431,7 @@ class Moments:
         offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
         span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
         left, right = self.left[0][span], self.right[0][span]
-        products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
+        products = (right @ stack.reshape(size, count * size)).reshape(len(right), count, size)
         quadratic = np.empty((count, len(right)))
         if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
             _kernels().complete_blocks(left, right, offsets, products, quadratic)
@@ -445,12 +445,17 @@ class Moments:
         return products, quadratic
 
     @cached_property
+    def _rows(self) -> tuple[Any, Any]:
+        """a and b of all R directions, on the device."""
+        return self.device.put(self.left[0]), self.device.put(self.right[0])
+
+    @cached_property
     def _weights(self) -> Array:
         """p a of all tasks that are learned, R x n."""
         rows = self.geometry.rows_learned
         return np.asarray(self.left[0][:rows] * self.probability[0][self.geometry.owner[:rows]][:, None])
 
-    def _mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
+    def mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
         """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
 
         Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
@@ -460,7 +465,7 @@ class Moments:
         half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
         for first, last in pairwise(self._cuts(size)):
             own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-            completed, quadratic[:, own] = self._completed(stack, slice(first, last))
+            completed, quadratic[:, own] = self.completed(stack, slice(first, last))
             half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
         _kernels().add_symmetric(result, half.reshape(stack.shape))
@@ -470,15 +475,17 @@ class Moments:
         """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
         offsets, tasks = self.geometry.offsets, self.geometry.num_learned
         step = max(1, PART // max(size, 1))
+        if offsets[tasks] <= step:
+            return [0, tasks]
         inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
         return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
 
     def apply(self, moments: Array) -> Array:
         """Q[A], for one matrix or for each of several (along the first axis)."""
         if moments.ndim == 2:
-            return self._mixed(np.ascontiguousarray(moments[:, None]), self._weights)[0][:, 0]
+            return self.mixed(np.ascontiguousarray(moments[:, None]), self._weights)[0][:, 0]
         stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
-        return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
+        return np.swapaxes(self.mixed(stack, self._weights)[0], 0, 1)
 
     def pulled(self, moments: Array, pushes: Array) -> Array:
         """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack; c_m is n x q for each distinct task."""
@@ -488,13 +495,13 @@ class Moments:
             total = total + self.left[0][block].T @ (self.probability[0][m] * (seen[..., block, :] @ pushes[m]))
         return total
 
-    def step(self, task: int, moments: Array) -> Array:
-        """S_m A S_m^T for one matrix, or for each of a stack."""
-        block = self.geometry.block(task)
-        left, right = self.left[0][block], self.right[0][block]
+    def step(self, task: int, moments: Any) -> Any:
+        """S_m A S_m^T for one matrix, or for each of a stack, on the device."""
+        turned, block = self.device.xp.linalg.matrix_transpose, self.geometry.block(task)
+        left, right = (rows[block, :] for rows in self._rows)
         products = right @ moments
         half = left.T @ (0.5 * (products @ right.T) @ left - products)
-        return np.asarray(moments + (half + np.swapaxes(half, -1, -2)))
+        return moments + (half + turned(half))
 
 
 def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:
@@ -521,6 +528,7 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
     return high + other, low
 
 
+@cache
 def _kernels() -> Any:
     """The module of compiled loops, which is imported when it is first used."""
     from forgetting.expectation import _kernels as _moment_kernels
