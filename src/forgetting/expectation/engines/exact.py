@@ -13,8 +13,8 @@ import numpy as np
 from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines import decimal_moments
-from forgetting.expectation.engines.device_moments import DeviceMoments
 from forgetting.expectation.engines.error_bounds import Pair, doubts_of, sensitivity, two_floats
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import Term
@@ -83,7 +83,7 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         left, right, first = _doubled(left), _doubled(right), _doubled(first)
     probability, known = _probability(request)
     moving = sensitivity(geometry, scheme.gains)
-    kind = Moments if request.device.host else DeviceMoments
+    kind = Moments if twofold else Float64Moments
     return kind(
         geometry=geometry,
         twofold=twofold,

@@ -129,7 +129,7 @@ class Moments:
         return total
 
     def advance(self, state: State, order: IntArray) -> None:
-        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
+        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one, with 31 digits."""
         if (self.averaged or self.watched is not None) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
@@ -138,26 +138,22 @@ class Moments:
         self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None])
         state.steps += len(order)
         sums = np.zeros(1)
-        if self.twofold:
-            rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
-            _kernels().advance(
-                *(part[:rows] for part in (*self.left, *self.right)),
-                self.geometry.offsets[: tasks + 1],
-                *(part[:tasks] for part in self.probability),
-                self.dim,
-                order,
-                *state.stack,
-                state.error,
-                *state.learnt,
-                state.learnt_doubt,
-                sums,
-                self.doubts.base,
-                self.doubts.noise,
-            )
-            state.travelled += float(sums[0])
-            return
-        for task in order.tolist():
-            self._plain_step(state, task)
+        rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
+        kernels().advance(
+            *(part[:rows] for part in (*self.left, *self.right)),
+            self.geometry.offsets[: tasks + 1],
+            *(part[:tasks] for part in self.probability),
+            self.dim,
+            order,
+            *state.stack,
+            state.error,
+            *state.learnt,
+            state.learnt_doubt,
+            sums,
+            self.doubts.base,
+            self.doubts.noise,
+        )
+        state.travelled += float(sums[0])
 
     def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         """The squares and sums that quantities are computed from, at this step.
@@ -304,7 +300,7 @@ class Moments:
         """
         right = self.right if rows is None else rows
         if self.twofold:
-            pairs = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            pairs = [kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
             high, low = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
             high = self.quadratic(moments[0], right[0])
@@ -353,7 +349,7 @@ class Moments:
         (moments, errors), (sums, sum_errors) = layer, out
         block = self.geometry.block(task)
         if self.twofold:
-            _kernels().step_all(
+            kernels().step_all(
                 *self.left,
                 *self.right,
                 block.start,
@@ -383,35 +379,6 @@ class Moments:
 
     # ------------------------------------------------------------------------------------------------- in float64
 
-    def _plain_step(self, state: State, task: int) -> None:
-        """One step by matrix products: all moments and E in one stack."""
-        high, error, rows = state.stack[0], state.error, self.geometry.rows_learned
-        owner = self.geometry.owner[:rows]
-        tau, trace = float(self.trace(high[0])) + self.doubts.base, float(np.trace(error))
-        chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
-        stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
-        weights = self._weights if task < 0 else self.left[0][:rows] * (owner == task)[:, None]
-        following, quadratic = self.mixed(stack, weights)
-        if len(high) > 1:
-            completed = self.completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
-            steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
-            _kernels().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
-        p = chance[owner]
-        state.learnt[0][:rows] += p * np.maximum(quadratic[0], 0.0)
-        doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
-        state.learnt_doubt[:rows] += p * doubt
-        back = np.moveaxis(following, 1, 0)
-        state.stack = np.ascontiguousarray(back[:-1]), state.stack[1]
-        active = chance > 0
-        noise = self.doubts.noise
-        step = np.array(
-            [noise[active, 0].max(initial=0.0), float(chance @ noise[:, 1]), noise[active, 2].max(initial=0.0), 0.0]
-        )
-        state.error = self._noisy(
-            np.ascontiguousarray(back[-1])[None], state.stack[0][:1], np.array([tau]), np.array([trace]), step
-        )[0]
-        state.travelled += tau
-
     def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
         """Add the errors of one step to bounds on errors."""
         after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
@@ -434,7 +401,7 @@ class Moments:
         products = (right @ stack.reshape(size, count * size)).reshape(len(right), count, size)
         quadratic = np.empty((count, len(right)))
         if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
-            _kernels().complete_blocks(left, right, offsets, products, quadratic)
+            kernels().complete_blocks(left, right, offsets, products, quadratic)
             return products, quadratic
         for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
             block = slice(begin, end)
@@ -468,7 +435,7 @@ class Moments:
             completed, quadratic[:, own] = self.completed(stack, slice(first, last))
             half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
-        _kernels().add_symmetric(result, half.reshape(stack.shape))
+        kernels().add_symmetric(result, half.reshape(stack.shape))
         return result, quadratic
 
     def _cuts(self, size: int) -> list[int]:
@@ -529,7 +496,7 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
 
 
 @cache
-def _kernels() -> Any:
+def kernels() -> Any:
     """The module of compiled loops, which is imported when it is first used."""
     from forgetting.expectation import _kernels as _moment_kernels
 

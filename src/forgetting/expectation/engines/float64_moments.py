@@ -1,9 +1,10 @@
-"""Second moments on a device: the maps of `Moments` in float64, written to the array API.
+"""Second moments in float64, on the processor or on a device, written to the array API.
 
-Q[A] is two large matrix products with small batched products between them. Tasks are grouped by rank, so that the rows
-of a group are one array (tasks, rank, n). A stack of matrices has its axis in the middle (n x stack x n), such that the
-large products are single calls for the whole stack. Nothing is moved while steps are made: what steps add to values and
-to bounds on errors stays on the device until a quantity is read.
+Q[A] is two large matrix products with small products of the tasks between them: compiled loops on the processor, and
+batched products on a device, where tasks are grouped by rank, so that the rows of a group are one array (tasks, rank,
+n). A stack of matrices has its axis in the middle (n x stack x n), such that the large products are single calls for
+the whole stack. Nothing is moved while steps are made: what steps add to values and to bounds on errors stays on the
+device until a quantity is read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
-from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
+from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments, kernels
 from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 
 PART = 2**27  # numbers of the products that are held at once: a GiB
@@ -31,18 +32,19 @@ class _Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceMoments(Moments):
-    """`Moments` whose matrices live on a device. Its states keep n x (1 + tasks) x n, with tasks sorted by rank.
+class Float64Moments(Moments):
+    """`Moments` in float64. Their states keep n x (1 + tasks) x n on the device, where tasks are sorted by rank.
 
-    Steps are those of independent draws.
+    Steps of states are those of independent draws.
     """
 
     # --------------------------------------------------------------------------------------- what is moved, once
 
     @cached_property
     def _sorted(self) -> IntArray:
-        """The learned tasks, by rank."""
-        return np.argsort(self.geometry.ranks[: self.geometry.num_learned], kind="stable")
+        """The learned tasks, by rank; as they are on the processor."""
+        ranks = self.geometry.ranks[: self.geometry.num_learned]
+        return np.arange(len(ranks)) if self.device.host else np.argsort(ranks, kind="stable")
 
     @cached_property
     def _sorted_there(self) -> Any:
@@ -123,6 +125,8 @@ class DeviceMoments(Moments):
         return self.device.xp.permute_dims(self._mapped(swapped), (1, 0, 2))
 
     def pulled(self, moments: Any, pushes: Any) -> Any:
+        if self.device.host:
+            return super().pulled(moments, pushes)
         xp, lead = self.device.xp, moments.shape[:-2]
         _, right, weights = self._learned
         seen, pushes = right @ moments, xp.take(pushes, self._sorted_there, axis=0)
@@ -137,37 +141,35 @@ class DeviceMoments(Moments):
         """Q[A] for a stack along the middle axis, in parts that fit."""
         most = max(1, PART // max(1, self.size * len(self._places)))
         count = stack.shape[1]
-        if count <= most:
+        if count <= most or self.device.host:
             return self._mixed_there(stack)[0]
         ends = [(first, min(first + most, count)) for first in range(0, count, most)]
         parts = [self._mixed_there(stack[:, first:last, :])[0] for first, last in ends]
         return self.device.xp.concat(parts, axis=1)
 
-    def _mixed_there(self, stack: Any) -> tuple[Any, list[Any], Any]:
-        """Q[A]; for each group b_m^T A b_m, (tasks, rank * stack, rank); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A."""
-        xp, (size, count, _) = self.device.xp, stack.shape
+    def _mixed_there(self, stack: Any) -> tuple[Any, Any, Any]:
+        """Q[A]; b_i^T A b_i of the learned directions, (stack, R); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A of the first.
+
+        The last is left to `_add_visits` on the processor.
+        """
         left, right, weights = self._learned
+        if self.device.host:
+            return *self.mixed(stack, weights), None
+        xp, (size, count, _) = self.device.xp, stack.shape
         products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self._places), count, size))
-        squares, parts = [], []
+        diagonals, parts = [], []
         for rank, tasks, rows in self._groups:
             number = tasks.stop - tasks.start
             own = xp.reshape(products[rows, :, :], (number, rank * count, size))
             a, b = (xp.reshape(all_rows[rows, :], (number, rank, size)) for all_rows in (left, right))
             square = own @ xp.linalg.matrix_transpose(b)
-            squares.append(square)
+            blocks = xp.permute_dims(xp.reshape(square, (number, rank, count, rank)), (2, 0, 1, 3))
+            diagonals.append(xp.reshape(xp.linalg.diagonal(blocks), (count, number * rank)))
             parts.append(xp.reshape((0.5 * square) @ a - own, (number * rank, count * size)))
         completed = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
         half = xp.reshape(weights.T @ completed, (size, count, size))
-        return stack + (half + xp.permute_dims(half, (2, 1, 0))), squares, completed
-
-    def _diagonals(self, squares: list[Any], count: int) -> Any:
-        """b_i^T A b_i of the learned directions for each matrix of a stack, from their blocks; (stack, R)."""
-        xp, parts = self.device.xp, []
-        for (rank, tasks, _), square in zip(self._groups, squares, strict=True):
-            number = tasks.stop - tasks.start
-            blocks = xp.permute_dims(xp.reshape(square, (number, rank, count, rank)), (2, 0, 1, 3))
-            parts.append(xp.reshape(xp.linalg.diagonal(blocks), (count, number * rank)))
-        return xp.concat(parts, axis=1)
+        moved = stack + (half + xp.permute_dims(half, (2, 1, 0)))
+        return moved, xp.concat(diagonals, axis=1), completed[:, :size]
 
     # ----------------------------------------------------------------------------------------------------- the states
 
@@ -194,17 +196,16 @@ class DeviceMoments(Moments):
         first: Any = stack[:, 0, :]
         tau, trace = self._trace_there(first) + self.doubts.base, xp.linalg.trace(error)
         ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
-        moved, squares, completed = self._mixed_there(ends)
-        diagonals = self._diagonals(squares, 2)
+        moved, diagonals, completed = self._mixed_there(ends)
         now, doubt = diagonals[0, :], diagonals[1, :]
         own, reading = self._noise
-        doubt = xp.clip(doubt, 0.0) + own * trace + reading * tau
-        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0), state.learnt[1]
+        doubt = xp.clip(doubt, 0.0, None) + own * trace + reading * tau
+        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0, None), state.learnt[1]
         state.learnt_doubt = state.learnt_doubt + self._chance * doubt
         following = moved[:, :1, :]
         if stack.shape[1] > 1:
             following = xp.concat([following, self._mapped(stack[:, 1:, :])], axis=1)
-            self._add_visits(following, first, xp.reshape(completed, (len(self._places), 2, self.size))[:, 0, :])
+            self._add_visits(following, first, completed)
         state.error = self._noisy_there(moved[:, 1, :], moved[:, 0, :], tau, trace)
         state.stack = following, state.stack[1]
         state.travelled = state.travelled + tau
@@ -214,18 +215,23 @@ class DeviceMoments(Moments):
         """Add the error of one step to E."""
         xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
         after = xp.linalg.trace(error)
-        after = xp.clip(after, 0.0)
+        after = xp.clip(after, 0.0, None)
         return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
 
     def _trace_there(self, matrix: Any) -> Any:
         """tr(A) without the constants and the sums."""
         diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
-        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0))
+        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0, None))
 
     def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
         """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, self._learned[0], self.size
         chance = self._task_chance
+        if self.device.host:
+            offsets, first = self.geometry.offsets[: self.geometry.num_learned + 1], np.ascontiguousarray(first)
+            completed = self.completed(first[:, None])[0][:, 0]
+            kernels().add_steps(first, completed, left, offsets, chance, following[:, 1:])
+            return
         most = max(1, PART // n**2)
         for rank, tasks, rows in self._groups:
             for start in range(tasks.start, tasks.stop, most):
@@ -246,7 +252,7 @@ class DeviceMoments(Moments):
         trace = xp.linalg.trace(error)
         tau = self._trace_there(first) + self.doubts.base + self.doubts.test_base
         squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
-        doubts = xp.clip(doubts, 0.0) + own * xp.clip(trace, 0.0) + reading * tau + UNDERFLOW
+        doubts = xp.clip(doubts, 0.0, None) + own * xp.clip(trace, 0.0, None) + reading * tau + UNDERFLOW
         (value, low), doubt = state.kept
         state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
 
@@ -312,6 +318,8 @@ class DeviceMoments(Moments):
         return values
 
     def quadratic(self, moments: Array, rows: Array) -> Array:
+        if self.device.host:
+            return super().quadratic(moments, rows)
         right = self._rows[1] if rows is self.right[0] else self.device.put(rows)
         return np.stack(
             [
