@@ -20,7 +20,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.quantities import LOSS
 
 STORED = 2.0**28  # bytes of moments that are kept for the backward pass before they are computed twice instead
@@ -59,7 +59,7 @@ class ExpectedLoss:
         k: the number of steps, at least 1.
     """
 
-    def __init__(self, moments: Moments, k: int) -> None:
+    def __init__(self, moments: Float64Moments, k: int) -> None:
         geometry, n = moments.geometry, moments.size
         self.k, self.owner, self.count = k, geometry.owner, geometry.num_distinct
         self.forward, self.backward = moments, replace(moments, left=moments.right, right=moments.left)
@@ -128,7 +128,7 @@ class _Scaled(NamedTuple):
     power: int = 0
 
 
-def _step(moments: Moments, state: _Scaled, weighted: Array) -> _Scaled:
+def _step(moments: Float64Moments, state: _Scaled, weighted: Array) -> _Scaled:
     """sum_m p_m S_m A S_m^T, with the rows p_m a of all directions."""
     matrix, power = moments.mixed(state.matrix[:, None], weighted)[0][:, 0], state.power
     size = float(np.abs(matrix).max(initial=0.0))

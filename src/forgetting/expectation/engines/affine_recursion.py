@@ -20,7 +20,7 @@ import numpy as np
 
 from forgetting.core.arrays import EPS, Array, IntArray
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import diagonalise, differences, lanczos, pack, second_differences, unpack
 from forgetting.expectation.quantities import Form
 from forgetting.expectation.request import FOREVER
@@ -53,7 +53,7 @@ class AffineRecursion:
         far: |z| at the start, with what no drawn task moves, before the coordinates were chosen.
     """
 
-    moments: Moments
+    moments: Float64Moments
     misses: Array = field(repr=False)
     means: Array = field(repr=False)
     nearest: float
@@ -168,7 +168,7 @@ class AffineRecursion:
         return Functional(matrix, -(rows.T * weights) @ misses, floor, size)
 
 
-def centred(moments: Moments) -> AffineRecursion:
+def centred(moments: Float64Moments) -> AffineRecursion:
     """The centred recursion of a moment map, which may have any number of constants, or none.
 
     The centre is the minimum-norm minimiser of sum_i p_i g_i rho_i^2 over all directions, by a singular value

@@ -23,7 +23,7 @@ from forgetting.expectation.engines.affine_recursion import (
     reach,
 )
 from forgetting.expectation.engines.exact import of_held_out, sums_of_terms
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import differences, second_differences, stepped, unpack
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import Form, Term
@@ -41,7 +41,7 @@ class AffineSpectrum:
     `unsettled`.
     """
 
-    def __init__(self, request: Request, moments: Moments, *, dense: int, unsettled: int, most: int) -> None:
+    def __init__(self, request: Request, moments: Float64Moments, *, dense: int, unsettled: int, most: int) -> None:
         self.request, self.affine, self.most = request, centred(moments), most
         self.steps, self.unsettled = request.steps, unsettled
         self.order = self.affine.size * (self.affine.size + 1) // 2

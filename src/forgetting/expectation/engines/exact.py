@@ -103,6 +103,13 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
     )
 
 
+def float64_map(request: Request, *, homogeneous: bool = False) -> Float64Moments:
+    """`moment_map` in float64, for the powers of Q and the weights of draws."""
+    moments = moment_map(request, homogeneous=homogeneous)
+    assert isinstance(moments, Float64Moments)
+    return moments
+
+
 def _watched(geometry: Geometry, left: Pair, right: Pair, twofold: bool) -> Pair:
     """b_i^T S_m for each direction i of the held-out data of each task m."""
     tools, learned = two_floats(), geometry.num_learned

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
-from functools import cache, cached_property
-from itertools import pairwise
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,15 +35,12 @@ from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
-STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
-PART = 2**22  # numbers in the products that are made at once: 32 MiB
-WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
+    """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme, with 31 digits.
 
     Attributes:
         twofold: whether numbers are pairs of floats; all low parts are zero if not.
@@ -348,127 +344,22 @@ class Moments:
         """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors."""
         (moments, errors), (sums, sum_errors) = layer, out
         block = self.geometry.block(task)
-        if self.twofold:
-            kernels().step_all(
-                *self.left,
-                *self.right,
-                block.start,
-                block.stop,
-                self.dim,
-                self.doubts.noise[task],
-                self.doubts.base,
-                parents,
-                places,
-                *shares,
-                *moments,
-                errors,
-                *sums,
-                sum_errors,
-            )
-            return
-        for at in range(0, len(parents), STACK):
-            which, where = parents[at : at + STACK], places[at : at + STACK]
-            share = shares[0][at : at + STACK][:, None, None]
-            before, doubt = moments[0][which], errors[which]
-            moved = self.step(task, before)
-            tau = self.trace(before) + self.doubts.base
-            trace = np.trace(doubt, axis1=1, axis2=2)
-            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.doubts.noise[task])
-            sums[0][where] += share * moved
-            sum_errors[where] += share * moved_doubt
-
-    # ------------------------------------------------------------------------------------------------- in float64
-
-    def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
-        """Add the errors of one step to bounds on errors."""
-        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
-        errors = errors + noise[0] * moments
-        places = np.arange(self.size)
-        diagonal = (noise[2] * (trace + after))[:, None] + np.where(places < self.dim, (noise[1] * tau)[:, None], 0.0)
-        errors[:, places, places] += diagonal
-        return errors
-
-    def completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
-
-        `tasks` selects tasks; None for all.
-        """
-        size, count, _ = stack.shape
-        first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
-        offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
-        span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-        left, right = self.left[0][span], self.right[0][span]
-        products = (right @ stack.reshape(size, count * size)).reshape(len(right), count, size)
-        quadratic = np.empty((count, len(right)))
-        if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
-            kernels().complete_blocks(left, right, offsets, products, quadratic)
-            return products, quadratic
-        for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
-            block = slice(begin, end)
-            own = np.ascontiguousarray(np.swapaxes(products[block], 0, 1))
-            square = own @ right[block].T
-            quadratic[:, block] = np.diagonal(square, axis1=1, axis2=2)
-            products[block] = np.swapaxes(0.5 * square @ left[block] - own, 0, 1)
-        return products, quadratic
-
-    @cached_property
-    def _rows(self) -> tuple[Any, Any]:
-        """a and b of all R directions, on the device."""
-        return self.device.put(self.left[0]), self.device.put(self.right[0])
-
-    @cached_property
-    def _weights(self) -> Array:
-        """p a of all tasks that are learned, R x n."""
-        rows = self.geometry.rows_learned
-        return np.asarray(self.left[0][:rows] * self.probability[0][self.geometry.owner[:rows]][:, None])
-
-    def mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
-        """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
-
-        Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
-        stay in this order, or an antisymmetric rounding error appears that is never damped.
-        """
-        size = stack.shape[1] * stack.shape[2]
-        half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
-        for first, last in pairwise(self._cuts(size)):
-            own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-            completed, quadratic[:, own] = self.completed(stack, slice(first, last))
-            half += weights[own].T @ completed.reshape(len(completed), size)
-        result = stack.copy()
-        kernels().add_symmetric(result, half.reshape(stack.shape))
-        return result, quadratic
-
-    def _cuts(self, size: int) -> list[int]:
-        """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
-        offsets, tasks = self.geometry.offsets, self.geometry.num_learned
-        step = max(1, PART // max(size, 1))
-        if offsets[tasks] <= step:
-            return [0, tasks]
-        inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
-        return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
-
-    def apply(self, moments: Array) -> Array:
-        """Q[A], for one matrix or for each of several (along the first axis)."""
-        if moments.ndim == 2:
-            return self.mixed(np.ascontiguousarray(moments[:, None]), self._weights)[0][:, 0]
-        stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
-        return np.swapaxes(self.mixed(stack, self._weights)[0], 0, 1)
-
-    def pulled(self, moments: Array, pushes: Array) -> Array:
-        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack; c_m is n x q for each distinct task."""
-        seen, total = self.right[0] @ moments, np.zeros((*moments.shape[:-1], pushes.shape[-1]))
-        for m in np.flatnonzero(self.probability[0] > 0).tolist():
-            block = self.geometry.block(m)
-            total = total + self.left[0][block].T @ (self.probability[0][m] * (seen[..., block, :] @ pushes[m]))
-        return total
-
-    def step(self, task: int, moments: Any) -> Any:
-        """S_m A S_m^T for one matrix, or for each of a stack, on the device."""
-        turned, block = self.device.xp.linalg.matrix_transpose, self.geometry.block(task)
-        left, right = (rows[block, :] for rows in self._rows)
-        products = right @ moments
-        half = left.T @ (0.5 * (products @ right.T) @ left - products)
-        return moments + (half + turned(half))
+        kernels().step_all(
+            *self.left,
+            *self.right,
+            block.start,
+            block.stop,
+            self.dim,
+            self.doubts.noise[task],
+            self.doubts.base,
+            parents,
+            places,
+            *shares,
+            *moments,
+            errors,
+            *sums,
+            sum_errors,
+        )
 
 
 def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:

@@ -35,8 +35,8 @@ from forgetting.expectation.engines.costs import (
     seconds_of_visits,
 )
 from forgetting.expectation.engines.decimal_moments import TINIEST
-from forgetting.expectation.engines.exact import concluded, moment_map, refusal, sums_of_terms
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.exact import concluded, float64_map, refusal, sums_of_terms
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import (
     Ritz,
     SelfAdjoint,
@@ -101,7 +101,7 @@ class SpectralEngine(Engine):
 
     def solve(self, request: Request) -> Outcome:
         scored = any(term.held_out for term in request.terms)
-        moments = moment_map(request, homogeneous=request.realizable and not scored)
+        moments = float64_map(request, homogeneous=request.realizable and not scored)
         order = f"the map Q on matrices of order {request.geometry.learned_dim}"
         missed = moments.size > moments.dim or bool(moments.unexplained[0].any())
         if scored or (missed and not request.realizable):
@@ -127,7 +127,7 @@ def _is_affine(request: Request) -> bool:
     return not request.realizable or any(term.held_out for term in request.terms)
 
 
-def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+def _solve_affine(request: Request, moments: Float64Moments) -> tuple[Values, Values, str]:
     """Values, doubts and the way they were computed, by the affine recursion."""
     spectrum = AffineSpectrum(
         request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
@@ -157,7 +157,7 @@ def _cost_of_affine(request: Request) -> Cost:
     return Cost(needed, begin + lanczos + (1 - odds) * seconds_of_diagonalising(request))
 
 
-def _from_the_data(request: Request, moments: Moments, term: Term, steps: IntArray, value: Array) -> Array:
+def _from_the_data(request: Request, moments: Float64Moments, term: Term, steps: IntArray, value: Array) -> Array:
     """An estimate of the error that errors of the bases, the solution and the labels cause in powers of Q."""
     geometry = request.geometry
     count = steps.astype(float).reshape(-1, *[1] * (value.ndim - 1))
@@ -176,7 +176,7 @@ class _UnsettledError(Exception):
     """Lanczos did not settle, and there is a better way."""
 
 
-def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+def _solve(request: Request, moments: Float64Moments) -> tuple[Values, Values, str]:
     """Expected quantities at the given steps, estimates of their absolute errors, and the way they were computed."""
     order = moments.size * (moments.size + 1) // 2
     if order > (DENSE_LIMIT if request.averages("visited") else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
@@ -193,7 +193,7 @@ Kind = Literal["error", "tasks", "each", "drawn", "kept"]  # "drawn" is the form
 class _Spectrum:
     """The quantities of one request from the spectrum of Q: by diagonalisation if a factor is given, or by Lanczos."""
 
-    def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Any] | None) -> None:
+    def __init__(self, request: Request, moments: Float64Moments, factor: tuple[Array, Any] | None) -> None:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
         self.start = self._packed(moments.second()[0] * moments.unit**2)
         after_one = [term for quantity in request.quantities for term in quantity.after(1) if 1 in request.steps]
@@ -341,7 +341,7 @@ def _at_most(value: float, k: int, summed: bool) -> float:
 
 
 def _visited(
-    moments: Moments,
+    moments: Float64Moments,
     main: Ritz,
     start: Any,
     forms: Any,
@@ -381,7 +381,7 @@ def _visited(
     return total, doubt
 
 
-def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
+def _cross(moments: Float64Moments, task: int, main: Ritz, mine: Ritz) -> Array:
     """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `main` (columns)."""
     inner = moments.device.take(mine.basis @ stepped(moments, task, main.basis).T)
     return np.asarray(inner * mine.weights[:, None] * main.weights[None, :])
