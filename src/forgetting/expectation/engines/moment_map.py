@@ -40,7 +40,9 @@ BATCH = 256  # steps between two looks at the clock and at Ctrl-C
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme, with 31 digits.
+    """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
+
+    Steps are made in numbers of two floats here, and in float64 by `Float64Moments`.
 
     Attributes:
         twofold: whether numbers are pairs of floats; all low parts are zero if not.
