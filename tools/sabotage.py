@@ -66,8 +66,7 @@ FAULTS = [
     Fault("return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)",
           "return np.cumsum(losses, axis=-1) / np.arange(2, losses.shape[-1] + 2)", "tests/dynamics"),
     # expectations
-    Fault("return (-top if quantity.subtracts_kept and not solves else 0.0), top", "return 0.0, 0.5 * top",
-          "tests/expectation"),
+    Fault("return 0.0, 0.5 * bound * size", "return 0.0, 0.25 * bound * size", "tests/expectation"),
     Fault("return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))", "return float(epoch)",
           "tests/expectation"),
     Fault("self.learnt_doubt = self.learnt_doubt + gained.doubt", "self.learnt_doubt = 0.0 * gained.doubt",

@@ -7,8 +7,8 @@ import forgetting as fg
 from forgetting.errors import NotSupportedError
 from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
 from forgetting.expectation.api import ask
-from forgetting.expectation.engines import device_moments, spectral
 from forgetting.expectation.engines import exact as exact_engines
+from forgetting.expectation.engines import float64_moments, spectral
 from forgetting.expectation.engines.exact import moment_map
 
 RESIDUAL = Quantity("residual", "mean half squared distance to the tasks", form=HALF_SQUARED_DISTANCE)
@@ -130,7 +130,7 @@ def test_values_that_float64_cannot_hold_are_infinite_there_too(device):
 
 def test_parts_that_fit_give_the_same_values(device, monkeypatch):
     whole = both("no common solution, mixed ranks", device, [5, 20], "moments")[1]
-    monkeypatch.setattr(device_moments, "PART", 1)
+    monkeypatch.setattr(float64_moments, "PART_THERE", 1)
     compare(whole, both("no common solution, mixed ranks", device, [5, 20], "moments")[1], rtol=1e-14)
 
 

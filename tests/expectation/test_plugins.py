@@ -9,11 +9,13 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import (
     HALF_SQUARED_DISTANCE,
+    LOSS,
     Cost,
     Engine,
     Form,
     Outcome,
     Quantity,
+    Term,
     engines,
     quantities,
     register_engine,
@@ -128,11 +130,14 @@ def family(form):
         Quantity("lost", "", "visited", form, subtracts_kept=True),
         Quantity("learnt", "", "learnt", form),
         Quantity("next", "", "next", form),
+        Quantity("surprise", "", (Term("next", form), Term("visited", form, -1.0))),
+        Quantity("mixed", "", (Term("kept", form, 0.5), Term("learnt", LOSS, -2.0), Term("visited", form, 0.25))),
     )
 
 
 def enumerated(tasks, orders, k, scheme, value):
-    total = dict.fromkeys(("tasks", "each", "visited", "lost", "learnt", "next"), 0.0)
+    names = ("tasks", "each", "visited", "lost", "learnt", "next", "surprise", "mixed")
+    total = dict.fromkeys(names, 0.0)
     for order in orders:
         run = fg.run(tasks, fg.orderings.Explicit(order), len(order), scheme)
         table = np.array([value(tasks, w) for w in run.iterates])
@@ -143,6 +148,9 @@ def enumerated(tasks, orders, k, scheme, value):
         total["lost"] += np.mean([now[m] - table[t + 1, m] for t, m in enumerate(past)]) / len(orders)
         total["learnt"] += np.mean([table[t, m] for t, m in enumerate(past)]) / len(orders)
         total["next"] += now[order[k]] / len(orders)
+        total["surprise"] += (now[order[k]] - now[past].mean()) / len(orders)
+        kept = np.mean([table[t + 1, m] for t, m in enumerate(past)])
+        total["mixed"] += (0.5 * kept - 2.0 * run.before[:k].mean() + 0.25 * now[past].mean()) / len(orders)
     return total
 
 
@@ -162,6 +170,72 @@ def test_forms_from_outside_agree_with_enumeration_however_they_are_averaged(for
         assert np.all(np.abs(e.values[name] - true) <= e.uncertainty[name] + 1e-11 * np.abs(true) + 1e-13), name
         low, high = np.moveaxis(simulated.interval(name), -1, 0)
         assert np.all((low <= np.asarray(true) + 1e-12) & (np.asarray(true) <= high + 1e-12)), name
+
+
+UNSOLVED = fg.RegressionTasks(
+    [[[1.0, 0.5]], [[0.0, 2.0], [1.0, 1.0], [1.0, -1.0]], [[1.0, -1.0]]], [[1.0], [0.5, -1.0, 2.0], [3.0]]
+)
+SURPRISE = Quantity("surprise", "next loss less seen loss", (Term("next"), Term("visited", coefficient=-1.0)))
+SHARES = Quantity("shares", "of each task", (Term("each"), Term("each", HALF_SQUARED_DISTANCE, -0.5)))
+
+
+@pytest.mark.parametrize("scheme", [fg.schemes.Kaczmarz(), fg.schemes.SGD(0.3, objective="loss")], ids=str)
+@pytest.mark.parametrize("method", LAWS)
+def test_new_combinations_agree_with_enumeration_where_no_w_solves_the_tasks(method, scheme):
+    ordering, orders = LAWS[method]
+    ordering = fg.orderings.Explicit([2, 0, 0, 1]) if method == "deterministic" else ordering
+    for k in (0, 1, 2):
+        expected, shares = 0.0, 0.0
+        listed = orders(3, k)
+        for order in listed:
+            run = fg.run(UNSOLVED, fg.orderings.Explicit(order), len(order), scheme)
+            now = run.loss_matrix[k]
+            expected += (now[order[k]] - (now[list(order[:k])].mean() if k else np.nan)) / len(listed)
+            shares = shares + (now - 0.25 * UNSOLVED.distances(run.iterates[k]) ** 2) / len(listed)
+        e = fg.expect(UNSOLVED, ordering, k, scheme, method=method, quantities=(SURPRISE, SHARES))
+        drawn = fg.expect(
+            UNSOLVED, ordering, k, scheme, method="monte-carlo", quantities=SURPRISE, runs=512, confidence=0.99999
+        )
+        np.testing.assert_allclose(e.values["shares"], shares, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(e.values["surprise"], expected, rtol=1e-11, atol=1e-12)
+        low, high = drawn.interval("surprise")
+        assert np.isnan(expected) or low - 1e-12 <= expected <= high + 1e-12
+        if k:
+            assert abs(e.values["surprise"] - expected) <= e.uncertainty["surprise"] + 1e-13 * max(1, abs(expected))
+
+
+def test_new_combinations_agree_in_the_limit_and_with_all_digits(monkeypatch):
+    from forgetting.expectation.engines import exact as exact_engines
+
+    mixed = Quantity("mixed", "", (Term("kept", coefficient=3.0), Term("tasks", HALF_SQUARED_DISTANCE, -1.0)))
+    names, scheme = (SURPRISE, mixed), fg.schemes.SGD(0.6)
+    e = fg.expect(UNSOLVED, fg.orderings.WithReplacement(p=[1, 2, 3]), [4, 10**9, np.inf], scheme, quantities=names)
+    assert e.method == "spectral"
+    monkeypatch.setattr(exact_engines, "ENOUGH", 0.0)  # decimal numbers
+    digits = fg.expect(UNSOLVED, fg.orderings.WithReplacement(p=[1, 2, 3]), 4, scheme, quantities=names)
+    assert "some values with" in digits.detail
+    for name in ("surprise", "mixed"):
+        value, off = e.values[name], e.uncertainty[name]
+        assert abs(value[0] - digits.values[name]) <= off[0] < 1e-9
+        assert abs(value[1] - value[2]) <= 1e-8 + off[1] + off[2]
+    assert abs(e.values["surprise"][2]) < 1e-9  # in the long run the next task is drawn as those before were
+
+
+def test_terms_that_cancel_leave_nothing_and_odd_sums_are_refused():
+    nothing = Quantity("nothing", "", (Term("visited"), Term("visited", coefficient=-1.0)))
+    for method in ("moments", "spectral", "monte-carlo"):
+        e = fg.expect(GAUSSIAN, WR, [1, 3], method=method, quantities=nothing, runs=8)
+        assert e.values["nothing"].tolist() == [0.0, 0.0]
+    assert nothing.after(3) == ()
+    assert nothing.certain_at == 1
+    with pytest.raises(InvalidInputError, match="belong to each of the terms"):
+        Quantity("odd", "", (Term("next"),), form=HALF_SQUARED_DISTANCE)
+    with pytest.raises(InvalidInputError, match="all or none of them for 'each' task"):
+        Quantity("odd", "", (Term("each"), Term("tasks")))
+    with pytest.raises(InvalidInputError, match="coefficient must be finite"):
+        Term("next", coefficient=np.nan)
+    with pytest.raises(InvalidInputError, match="a Term"):
+        Quantity("odd", "", ("next", "visited"))
 
 
 def test_a_registered_quantity_is_known_by_its_name_and_covers_other_tasks():

@@ -156,13 +156,13 @@ def test_every_quantity_of_200_problems_agrees_with_enumeration(part):
 @pytest.mark.parametrize("seed", [4, 9, 18, 35, 101])
 def test_the_float64_path_agrees_with_31_digits_within_its_bounds(seed, monkeypatch):
     from forgetting.expectation.engines import exact as exact_engines
-    from forgetting.expectation.engines import moment_map
+    from forgetting.expectation.engines import float64_moments
 
     case = problem(seed)
     _, precise = asked(case, TRAINING + HELD_OUT)
     monkeypatch.setattr(exact_engines, "QUICK", -1.0)
     monkeypatch.setattr(exact_engines, "SECONDS_PER_PRODUCT", np.inf)
-    monkeypatch.setattr(moment_map, "WIDE", 0)  # matrix products instead of compiled loops
+    monkeypatch.setattr(float64_moments, "WIDE", 0)  # matrix products instead of compiled loops
     _, plain = asked(case, TRAINING + HELD_OUT)
     assert "16 digits" in plain.detail or "one run" in plain.detail
     for name, value in precise.values.items():

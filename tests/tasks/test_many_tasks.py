@@ -10,7 +10,7 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.expectation.engines import exact as exact_engines
-from forgetting.expectation.engines import moment_map
+from forgetting.expectation.engines import float64_moments
 from forgetting.geometry import RowBlocks
 from forgetting.tasks import task_data as stacking
 from forgetting.tasks.task_data import stacked
@@ -125,10 +125,12 @@ def test_parts_of_the_tasks_add_up_to_all_of_them(rank, method, monkeypatch):
     tasks = fg.families.gaussian(T=12, d=40, rank=rank, seed=2)
     quantities = ("loss", "forgetting") if method == "moments" else "loss"
     whole = fg.expect(tasks, "with-replacement", [3, 12], method=method, quantities=quantities)
-    cuts = moment_map.Moments._cuts
+    cuts = float64_moments.Float64Moments._cuts
     seen = []
-    monkeypatch.setattr(moment_map, "PART", 5 * 40)
-    monkeypatch.setattr(moment_map.Moments, "_cuts", lambda self, size: seen.append(cuts(self, size)) or seen[-1])
+    monkeypatch.setattr(float64_moments, "PART", 5 * 40)
+    monkeypatch.setattr(
+        float64_moments.Float64Moments, "_cuts", lambda self, size: seen.append(cuts(self, size)) or seen[-1]
+    )
     parts = fg.expect(tasks, "with-replacement", [3, 12], method=method, quantities=quantities)
     assert max(map(len, seen)) > 3  # three parts or more
     np.testing.assert_allclose(parts.loss, whole.loss, rtol=1e-12)

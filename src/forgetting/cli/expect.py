@@ -35,7 +35,7 @@ def plain_quantities() -> list[str]:
     >>> plain_quantities()[:3]
     ['loss', 'forgetting', 'regret']
     """
-    return [name for name in quantities if quantities.get(name).average != "each"]
+    return [name for name in quantities if not quantities.get(name).per_task]
 
 
 @grouped_options

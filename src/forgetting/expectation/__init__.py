@@ -6,7 +6,15 @@ from forgetting.expectation.decay import decay_rate
 from forgetting.expectation.engines import Cost, Engine, engines, register_engine
 from forgetting.expectation.intervals import Quantile
 from forgetting.expectation.outcome import Expectation, Outcome
-from forgetting.expectation.quantities import HALF_SQUARED_DISTANCE, LOSS, Form, Quantity, quantities, register_quantity
+from forgetting.expectation.quantities import (
+    HALF_SQUARED_DISTANCE,
+    LOSS,
+    Form,
+    Quantity,
+    Term,
+    quantities,
+    register_quantity,
+)
 from forgetting.expectation.request import Request
 from forgetting.expectation.weights import OptimalWeights, optimal_weights
 
@@ -22,6 +30,7 @@ __all__ = [
     "Quantile",
     "Quantity",
     "Request",
+    "Term",
     "compare",
     "decay_rate",
     "engines",

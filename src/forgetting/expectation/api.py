@@ -167,8 +167,8 @@ def expect(
 
 def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
     """A note that quantities were simulated only because others have no exact method, if that is so."""
-    plain = [quantity.name for quantity in request.quantities if quantity.form.quadratic]
-    others = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
+    plain = [quantity.name for quantity in request.quantities if quantity.quadratic]
+    others = [quantity.name for quantity in request.quantities if not quantity.quadratic]
     if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
         return ()
     return (
@@ -319,7 +319,7 @@ def ask(
     if steps.size == 0:
         raise InvalidInputError("k is empty; give at least one number of steps")
     wanted = resolved(quantities)
-    if test is not None and not any(quantity.held_out for quantity in wanted):
+    if test is not None and not _about_tests(wanted):
         wanted += resolved("test_loss")
     chosen, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, int(np.max(steps, where=steps < FOREVER, initial=0)))
@@ -353,8 +353,7 @@ def _scored(
     test: Any,
 ) -> tuple[Problem, Array]:
     """The tasks with held-out data and noise, and the start."""
-    held_out = [quantity.name for quantity in wanted if quantity.held_out]
-    if held_out and test is None:
+    if test is None and (held_out := _about_tests(wanted)):
         raise InvalidInputError(f"{held_out[0]} is about held-out data; give them by test=")
     if noise is None and test is None:
         return problem, w0
@@ -363,10 +362,15 @@ def _scored(
         raise NotSupportedError(f"{given} needs a linear scheme on regression tasks, not {scheme}")
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")
-    if any(quantity.average == "error" for quantity in wanted):
+    if any(term.average == "error" for quantity in wanted for term in quantity.terms()):
         raise NotSupportedError(f"the quantity 'error' does not work with {given}; ask for it in a call of its own")
     scored = scored_tasks(problem, test, noise)
     return scored, scored.start(w0)
+
+
+def _about_tests(wanted: Sequence[Quantity]) -> list[str]:
+    """The names of the quantities that are about held-out data."""
+    return [quantity.name for quantity in wanted if any(term.held_out for term in quantity.terms())]
 
 
 def _as_steps(given: Any) -> int:

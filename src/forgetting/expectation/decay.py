@@ -21,9 +21,9 @@ from forgetting.errors import NotSupportedError
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.costs import states_needed
-from forgetting.expectation.engines.exact import moment_map, refusal
-from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.powers import OVERFLOW, pack, unpack
+from forgetting.expectation.engines.exact import float64_map, refusal
+from forgetting.expectation.engines.float64_moments import Float64Moments
+from forgetting.expectation.engines.powers import OVERFLOW, diagonalise, pack, unpack
 from forgetting.expectation.engines.spectral import decay
 from forgetting.orderings.base import OrderingLike
 from forgetting.orderings.laws import Cycle, Independent, Reshuffled
@@ -77,7 +77,7 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     if reason is not None:
         orders = "independent draws, cyclic orders or reshuffled epochs"
         raise NotSupportedError(f"the decay rate is that of {orders} under a linear scheme: {reason}")
-    moments, T = moment_map(request, homogeneous=True), problem.num_tasks
+    moments, T = float64_map(request, homogeneous=True), problem.num_tasks
     match request.law:
         case Independent():
             return decay(moments)
@@ -100,7 +100,7 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))
 
 
-def _radius(moments: Moments, order: IntArray) -> float:
+def _radius(moments: Float64Moments, order: IntArray) -> float:
     """The spectral radius of S_T ... S_1, for the distinct tasks 1, ..., T of `order`."""
     product = np.eye(moments.size)
     for task in order.tolist():
@@ -114,7 +114,7 @@ def _radius(moments: Moments, order: IntArray) -> float:
 class _Epoch:
     """The map from a second moment to its mean over permutations after an epoch; self-adjoint, as Q is."""
 
-    def __init__(self, moments: Moments) -> None:
+    def __init__(self, moments: Float64Moments) -> None:
         self.moments, self.size, self.device = moments, moments.size, moments.device
         _, widest = states_needed(moments.geometry.counts, moments.geometry.num_tasks)
         self.part = max(1, int(PART / (widest * max(1, self.size) ** 2)))
@@ -152,7 +152,7 @@ class DecayOptimum(NamedTuple):
     cuts: int
 
 
-def least_decay(moments: Moments, start: Array) -> DecayOptimum:
+def least_decay(moments: Float64Moments, start: Array) -> DecayOptimum:
     """The weights of distinct tasks with the least decay rate.
 
     Linear programs over cuts (Kelley) find the optimum of simple problems at once; they also prove `least`. Where the
@@ -171,7 +171,7 @@ def least_decay(moments: Moments, start: Array) -> DecayOptimum:
     return DecayOptimum(search.best, search.rate, min(search.least, search.rate), len(search.cuts))
 
 
-def rate_of(moments: Moments, weights: Array) -> float:
+def rate_of(moments: Float64Moments, weights: Array) -> float:
     """The decay rate with these weights of distinct tasks."""
     if not moments.size:
         return 0.0
@@ -184,7 +184,7 @@ class _EnoughError(Exception):
 
 
 class _Search:
-    def __init__(self, moments: Moments) -> None:
+    def __init__(self, moments: Float64Moments) -> None:
         self.moments, self.count = moments, moments.geometry.num_distinct
         self.cuts: list[Array] = []
         self.evaluations = 0
@@ -266,7 +266,7 @@ class _Search:
 
 
 # ------------------------------------------------------------------------------------------------------ eigenvalues
-def _weighted(moments: Moments, p: Array) -> Moments:
+def _weighted(moments: Float64Moments, p: Array) -> Float64Moments:
     """The same maps with other weights."""
     return replace(moments, probability=(p, np.zeros_like(p)))
 
@@ -277,16 +277,15 @@ def _on_simplex(p: Array) -> Array:
     return np.asarray(positive / positive.sum())
 
 
-def _top(moments: Moments, count: int, guess: Array | None, *, rough: bool) -> tuple[Array, Array, bool]:
+def _top(moments: Float64Moments, count: int, guess: Array | None, *, rough: bool) -> tuple[Array, Array, bool]:
     """The largest eigenvalues of Q on symmetric matrices, ascending, their packed vectors (rows), whether they settled.
 
     Rough eigenvectors serve for cuts, and cost little where many eigenvalues are close to the largest.
     """
     size, order = moments.size, moments.size * (moments.size + 1) // 2
     if order <= DENSE:
-        matrix = pack(moments.apply(unpack(np.eye(order), size)))
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-        return values[-count:], vectors[:, -count:].T, True
+        values, vectors = diagonalise(moments)
+        return values[-count:], vectors[-count:], True
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     def apply(vector: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, as_number
 from forgetting.errors import InvalidInputError
-from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.quantities import LOSS, Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
 from forgetting.schemes.linear import linear_gains
@@ -39,12 +39,26 @@ USELESS = 100.0  # an interval is no use if it is that many times wider than wha
 def value_range(request: Request, quantity: Quantity) -> Range | None:
     """The interval that a quantity of a run cannot leave, or None if none is known.
 
+    Every term adds an interval of its own.
+    """
+    low = high = 0.0
+    for term in quantity.after(2):
+        known = _range_of_term(request, term)
+        if known is None:
+            return None
+        ends = sorted(term.coefficient * end for end in known)
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _range_of_term(request: Request, term: Term) -> Range | None:
+    """The interval that a term cannot leave, without its coefficient.
+
     Steps that never move away from a common point w* keep |w_k - w*| <= |w_0 - w*|, and a form of a task is at most b/2
     times the squared distance to its solutions.
     """
-    if quantity.form.ends is not None and quantity.average != "error":
-        low, high = quantity.form.ends
-        return (low - high, high - low) if quantity.subtracts_kept else (low, high)
+    if term.form.ends is not None and term.average != "error":
+        return term.form.ends
     problem, solves = request.problem, request.scheme.solves_task
     if request.linear is not None:
         gains = linear_gains(request.geometry, request.linear)[: request.geometry.rows_learned]
@@ -57,20 +71,20 @@ def value_range(request: Request, quantity: Quantity) -> Range | None:
         if known is None:
             return None
         size = known
-    if quantity.average == "error":
+    if term.average == "error":
         return 0.0, size
     geometry = problem.geometry
-    if quantity.held_out:
+    if term.held_out:
         assert geometry is not None
-        top = _most_of_tests(quantity.form, geometry, float(np.sqrt(size)))
-        return (-top if quantity.subtracts_kept else 0.0), top
-    bound = quantity.form.bound(problem)
+        return 0.0, _most_of_tests(term.form, geometry, float(np.sqrt(size)))
+    bound = term.form.bound(problem)
     if bound is None:
         return None
-    if quantity.average == "tasks" and quantity.form is LOSS and geometry is not None and 0 < geometry.dim <= SMALL:
+    if term.average == "kept" and solves:
+        return 0.0, 0.0
+    if term.average == "tasks" and term.form is LOSS and geometry is not None and 0 < geometry.dim <= SMALL:
         bound = min(bound, float(np.linalg.eigvalsh(geometry.hessian)[-1]))  # the curvature of the mean over tasks
-    top = 0.5 * bound * size
-    return (-top if quantity.subtracts_kept and not solves else 0.0), top
+    return 0.0, 0.5 * bound * size
 
 
 def _most_of_tests(form: Form, geometry: Geometry, distance: float) -> float:
@@ -205,7 +219,7 @@ def _places(count: int, level: float, confidence: float) -> tuple[int, int, int]
 
 def least_and_most(quantity: Quantity, known: Range | None) -> Range:
     """The range of a quantity if it is known; else [0, inf], or [-inf, inf] for differences."""
-    return known or ((-np.inf if quantity.subtracts_kept else 0.0), np.inf)
+    return known or ((-np.inf if quantity.signed else 0.0), np.inf)
 
 
 def at_level(table: Array, level: float) -> Quantile:

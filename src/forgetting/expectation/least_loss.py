@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.quantities import LOSS
 
 STORED = 2.0**28  # bytes of moments that are kept for the backward pass before they are computed twice instead
@@ -58,11 +59,10 @@ class ExpectedLoss:
         k: the number of steps, at least 1.
     """
 
-    def __init__(self, moments: Moments, k: int) -> None:
+    def __init__(self, moments: Float64Moments, k: int) -> None:
         geometry, n = moments.geometry, moments.size
         self.k, self.owner, self.count = k, geometry.owner, geometry.num_distinct
-        self.forward = _Steps(moments.left[0], moments.right[0], geometry.offsets)
-        self.backward = _Steps(moments.right[0], moments.left[0], geometry.offsets)
+        self.forward, self.backward = moments, replace(moments, left=moments.right, right=moments.left)
         self.start, self.log_unit = moments.second()[0], 2 * np.log(moments.unit)
         share = (geometry.counts / geometry.num_tasks)[self.owner]
         self.form = (moments.right[0].T * (0.5 * share * moments.weights(LOSS)[0])) @ moments.right[0]
@@ -75,17 +75,17 @@ class ExpectedLoss:
     def log_value(self, p: Array) -> float:
         """log E L(w_k); -inf where the loss is 0."""
         state = _Scaled(self.start)
-        weights = p[self.owner][:, None]
+        weights = p[self.owner][:, None] * self.forward.left[0]
         for _ in range(self.k):
-            state = self.forward.mixed(state, weights)
+            state = _step(self.forward, state, weights)
         return self._log_value(state)[0]
 
     def log_gradient(self, p: Array) -> tuple[float, Array]:
         """log E L(w_k), and its gradient by weights that need not sum to 1; zeros where the loss is 0."""
-        weights = p[self.owner][:, None]
+        weights, back = (p[self.owner][:, None] * maps.left[0] for maps in (self.forward, self.backward))
         marks, state = [_Scaled(self.start)], _Scaled(self.start)
         for t in range(1, self.k + 1):
-            state = self.forward.mixed(state, weights)
+            state = _step(self.forward, state, weights)
             if t % self.segment == 0 and t < self.k:
                 marks.append(state)
         value, level = self._log_value(state)
@@ -96,7 +96,7 @@ class ExpectedLoss:
         for before in self._backwards(marks, weights):
             size = np.exp((before.power + adjoint.power) * np.log(2) + self.log_unit - value)
             gradient += size * self._per_task(before.matrix, adjoint.matrix)
-            adjoint = self.backward.mixed(adjoint, weights)
+            adjoint = _step(self.backward, adjoint, back)
         return value, gradient
 
     def _log_value(self, state: _Scaled) -> tuple[float, float]:
@@ -111,12 +111,13 @@ class ExpectedLoss:
         for number in range(len(marks) - 1, -1, -1):
             states = [marks[number]]
             for _ in range(min(self.segment, self.k - number * self.segment) - 1):
-                states.append(self.forward.mixed(states[-1], weights))
+                states.append(_step(self.forward, states[-1], weights))
             yield from reversed(states)
 
     def _per_task(self, moment: Array, adjoint: Array) -> Array:
         """<G, S_m W S_m^T> of every task."""
-        parts = np.einsum("in,in->i", self.forward.left @ adjoint, self.forward.completed(moment))
+        completed = self.forward.completed(moment[:, None])[0][:, 0]
+        parts = np.einsum("in,in->i", self.forward.left[0] @ adjoint, completed)
         return np.asarray(np.vdot(adjoint, moment) + 2 * np.bincount(self.owner, parts, self.count))
 
 
@@ -127,34 +128,14 @@ class _Scaled(NamedTuple):
     power: int = 0
 
 
-class _Steps:
-    """The maps A -> S_m A S_m^T, S_m = I - a_m b_m^T, of all tasks, and their mixtures."""
-
-    def __init__(self, left: Array, right: Array, offsets: IntArray) -> None:
-        self.left, self.right = left, right
-        ranks = np.diff(offsets)
-        firsts = offsets[:-1]
-        self.groups = [firsts[ranks == r][:, None] + np.arange(r) for r in np.unique(ranks[ranks > 0]).tolist()]
-        self.blocks = [(left[rows], np.swapaxes(right[rows], 1, 2)) for rows in self.groups]
-
-    def completed(self, matrix: Array) -> Array:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A of all tasks, R x n; task m adds a_m times it, plus its transpose."""
-        products = self.right @ matrix
-        completed = -products
-        for rows, (left, turned) in zip(self.groups, self.blocks, strict=True):
-            completed[rows] += 0.5 * (products[rows] @ turned) @ left
-        return completed
-
-    def mixed(self, state: _Scaled, weights: Array) -> _Scaled:
-        """sum_m p_m S_m A S_m^T, as A + (C + C^T): in this order, or an antisymmetric rounding error stays."""
-        matrix, power = state
-        half = (weights * self.left).T @ self.completed(matrix)
-        matrix = matrix + (half + half.T)
-        size = float(np.abs(matrix).max(initial=0.0))
-        if 0 < size < 2.0**-100 or 2.0**100 < size < np.inf:
-            shift = int(np.frexp(size)[1])
-            matrix, power = np.ldexp(matrix, -shift), power + shift
-        return _Scaled(matrix, power)
+def _step(moments: Float64Moments, state: _Scaled, weighted: Array) -> _Scaled:
+    """sum_m p_m S_m A S_m^T, with the rows p_m a of all directions."""
+    matrix, power = moments.mixed(state.matrix[:, None], weighted)[0][:, 0], state.power
+    size = float(np.abs(matrix).max(initial=0.0))
+    if 0 < size < 2.0**-100 or 2.0**100 < size < np.inf:
+        shift = int(np.frexp(size)[1])
+        matrix, power = np.ldexp(matrix, -shift), power + shift
+    return _Scaled(matrix, power)
 
 
 # ------------------------------------------------------------------------------------------------------ the search

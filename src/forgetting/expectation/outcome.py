@@ -402,7 +402,7 @@ class Outcome:
         """Whether a value is infinite, or NaN as a difference of such; a mean over no steps is NaN as well."""
         for quantity in quantities:
             values = self.values[quantity.name]
-            odd = quantity.form.quadratic and quantity.average != "next" and np.isnan(values[steps > 0]).any()
+            odd = quantity.quadratic and not _looks_ahead(quantity) and np.isnan(values[steps > 0]).any()
             if odd or np.isinf(values).any() or np.isinf(self.uncertainty.get(quantity.name, 0.0)).any():
                 return True
         return False
@@ -425,7 +425,7 @@ class Outcome:
         means = [quantity.name for quantity in quantities if quantity.needs_steps]
         if means and not steps.all():
             notes.append(f"{' and '.join(means)} at k = 0: a mean over no steps, nan")
-        for name in (quantity.name for quantity in quantities if quantity.average == "next"):
+        for name in (quantity.name for quantity in quantities if _looks_ahead(quantity)):
             ended = steps[np.isnan(self.values[name][order])]
             if ended.size:
                 notes.append(f"{name} at k = {ended.min()}: no task comes next, nan")
@@ -451,6 +451,11 @@ class Outcome:
             ranges=dict(self.ranges),
             seed=self.seed,
             heading=self.heading,
-            unit=unit if any(q.form is LOSS and q.average != "error" for q in quantities) else "",
+            unit=unit if any(t.form is LOSS and t.average != "error" for q in quantities for t in q.terms()) else "",
             **source,
         )
+
+
+def _looks_ahead(quantity: Quantity) -> bool:
+    """Whether the quantity is undefined where no task comes next."""
+    return any(term.average == "next" for term in quantity.terms())

@@ -1,6 +1,6 @@
-"""The quantities of `expect`: each is one object, a quadratic form of each task and the way it is averaged.
+"""The quantities of `expect`: each is a sum of terms, and a term is a quadratic form of each task and its average.
 
-Engines read these objects and nothing else, so that a quantity of your own works in every engine:
+Engines evaluate terms and know nothing else of quantities, so that a quantity of your own works in every engine:
 
 >>> import forgetting as fg
 >>> from forgetting.expectation import HALF_SQUARED_DISTANCE, Quantity
@@ -8,17 +8,25 @@ Engines read these objects and nothing else, so that a quantity of your own work
 >>> e = fg.expect(fg.families.two_lines(np.pi / 3), fg.orderings.WithReplacement(), k=1, quantities=(residual,))
 >>> round(float(e.values["residual"]), 12)
 0.140625
+
+A sum of terms that has no word says how much worse the next task is than those that were visited:
+
+>>> surprise = Quantity("surprise", "next loss less seen loss", (Term("next"), Term("visited", coefficient=-1.0)))
+>>> e = fg.expect(fg.families.two_lines(np.pi / 3), fg.orderings.Cyclic(), k=1, quantities=(surprise,))
+>>> round(float(e.values["surprise"]), 12)
+0.28125
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_kind, as_list, as_word
+from forgetting.core.arrays import Array, as_kind, as_list, as_number, as_word
 from forgetting.core.registry import Registry
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError, NotSupportedError
@@ -32,12 +40,13 @@ __all__ = [
     "LOSS",
     "Form",
     "Quantity",
+    "Term",
     "quantities",
     "register_quantity",
     "resolved",
 ]
 
-Average = Literal["tasks", "each", "visited", "next", "learnt", "incremental", "error"]
+Average = Literal["tasks", "each", "visited", "next", "learnt", "kept", "incremental", "error"]
 Iterate = Literal["last", "mean"]
 
 
@@ -139,64 +148,149 @@ ERROR_RATE: Form = _Accuracy(wrong=True)
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """A quantity of `expect`: a form of each task, evaluated at w_k, or at a mean of iterates, and averaged.
+class Term:
+    """A form of each task, averaged, times a coefficient: quantities are sums of such terms.
 
     Attributes:
-        name: what callers write in `quantities=`.
-        meaning: the quantity in words or as a formula.
         average: "tasks": the mean over all tasks. "each": every task by itself. "visited": the mean over the k visits.
             "next": the task that is learned next. "learnt": the mean over the steps t of the form of task tau(t) at
-            w_(t-1), just before the task is learned. "incremental": the mean over the steps t of the mean over the
-            tasks that were visited by then, at w_t; for accuracies. "error": |w_k - w*|^2, which needs no form. A step
-            without an update (`Ordering.skips`) is no visit: means are over the other steps, and 0 before the first;
-            "next" is 0 where the next step has none.
+            w_(t-1), just before the task is learned. "kept": the same at w_t, just after. "incremental": the mean over
+            the steps t of the mean over the tasks that were visited by then, at w_t; for accuracies. "error":
+            |w_k - w*|^2, which needs no form. A step without an update (`Ordering.skips`) is no visit: means are over
+            the other steps, and 0 before the first; "next" is 0 where the next step has none.
         form: of each task.
-        subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
-            at w_k; for the average over visits.
-        held_out: whether the form is that of the held-out data of each task, `test=`; for the averages "tasks", "each"
-            and "visited".
+        coefficient: the factor of the term in the sum.
+        held_out: whether the form is that of the held-out data of each task, `test=`; for the averages "tasks", "each",
+            "visited" and "kept".
         iterate: "last": w_k. "mean": (w_0 + ... + w_(k-1)) / k, the points that the first k steps start from; for the
             averages "tasks" and "each".
 
-    >>> quantities.get("forgetting").average
-    'visited'
+    >>> Term("kept", coefficient=-1.0).needs_steps
+    True
     """
 
-    name: str
-    meaning: str
     average: Average = "tasks"
     form: Form = LOSS
-    subtracts_kept: bool = False
-    iterate: Iterate = "last"
+    coefficient: float = 1.0
     held_out: bool = False
+    iterate: Iterate = "last"
 
     def __post_init__(self) -> None:
         as_word(self.average, get_args(Average), "average")
-        if self.subtracts_kept and self.average != "visited":
-            raise InvalidInputError("only the average over visits can subtract what was kept when tasks were learned")
         as_word(self.iterate, get_args(Iterate), "iterate")
+        as_number(self.coefficient, "coefficient")
         if self.iterate == "mean" and self.average not in ("tasks", "each"):
             raise InvalidInputError(f"the mean of the iterates is for 'tasks' and 'each', not for {self.average!r}")
-
-        if self.held_out and self.average not in ("tasks", "each", "visited"):
+        if self.held_out and self.average not in ("tasks", "each", "visited", "kept"):
             raise InvalidInputError(f"held-out data are for 'tasks', 'each' and 'visited', not for {self.average!r}")
         if self.average == "incremental" and self.form.quadratic:
             raise InvalidInputError("the incremental mean is for accuracies, which no exact engine computes")
 
     @property
     def needs_steps(self) -> bool:
-        """Whether the quantity is a mean over the steps so far, of which there are none at k = 0."""
-        return self.average in ("visited", "learnt", "incremental") or self.iterate == "mean"
+        """Whether the term is a mean over the steps so far, of which there are none at k = 0."""
+        return self.average in ("visited", "learnt", "kept", "incremental") or self.iterate == "mean"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity of `expect`: a sum of terms, each a form of every task, evaluated somewhere and averaged.
+
+    Attributes:
+        name: what callers write in `quantities=`.
+        meaning: the quantity in words or as a formula.
+        average: the terms, of which either all or none are for "each" task; or a word of `Term`, for the one term with
+            the attributes below.
+        form: of each task.
+        subtracts_kept: whether the form of task tau(t) at w_t, just after the task was learned, is subtracted from that
+            at w_k; for the average over visits.
+        iterate, held_out: as for `Term`.
+
+    >>> quantities.get("forgetting").average
+    'visited'
+    >>> [(term.average, term.coefficient) for term in quantities.get("forgetting").terms()]
+    [('visited', 1.0), ('kept', -1.0)]
+    """
+
+    name: str
+    meaning: str
+    average: Average | tuple[Term, ...] = "tasks"
+    form: Form = LOSS
+    subtracts_kept: bool = False
+    iterate: Iterate = "last"
+    held_out: bool = False
+
+    def __post_init__(self) -> None:
+        if self.subtracts_kept and self.average != "visited":
+            raise InvalidInputError("only the average over visits can subtract what was kept when tasks were learned")
+        if not isinstance(self.average, str):
+            if (self.form, self.iterate, self.held_out) != (LOSS, "last", False):
+                raise InvalidInputError("form=, iterate= and held_out= belong to each of the terms")
+            terms = [as_kind(term, Term, "a Term", "average: ") for term in as_list(self.average, "average")]
+            if not terms or len({term.average == "each" for term in terms}) > 1:
+                raise InvalidInputError("a quantity is a sum of at least one term, all or none of them for 'each' task")
+            object.__setattr__(self, "average", tuple(terms))
+        self.terms()  # checks the words
+
+    def terms(self) -> tuple[Term, ...]:
+        """The terms whose sum the quantity is."""
+        if not isinstance(self.average, str):
+            return self.average
+        term = Term(self.average, self.form, held_out=self.held_out, iterate=self.iterate)
+        return (term, replace(term, average="kept", coefficient=-1.0)) if self.subtracts_kept else (term,)
+
+    def after(self, visits: int) -> tuple[Term, ...]:
+        """The terms after so many visits, those that are equal up to coefficients taken together.
+
+        After one visit the task that was visited has just been learned, so that nothing was forgotten.
+
+        >>> quantities.get("forgetting").after(1)
+        ()
+        """
+        return self._after[visits == 1]
+
+    @cached_property
+    def _after(self) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+        """The terms after other numbers of visits, and those after one."""
+        terms = self.terms()
+        first = (replace(term, average="kept") if term.average == "visited" else term for term in terms)
+        return _taken_together(terms), _taken_together(first)
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether a term is a mean over the steps so far, of which there are none at k = 0."""
+        return any(term.needs_steps for term in self.terms())
 
     @property
     def certain_at(self) -> int | None:
         """The step k at which the quantity is the same for all orders, if there is one."""
-        if self.iterate == "mean":
-            return 1  # w_0
-        if self.average in ("tasks", "each", "error"):
+        if all(term.average in ("tasks", "each", "error") and term.iterate == "last" for term in self.terms()):
             return 0
-        return 1 if self.subtracts_kept else None  # nothing is forgotten after one step
+        return 1 if all(term.iterate == "mean" for term in self.after(1)) else None  # the mean of one iterate is w_0
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether all forms are quadratic, which exact engines need."""
+        return all(term.form.quadratic for term in self.terms())
+
+    @property
+    def per_task(self) -> bool:
+        """Whether there is a value for each task."""
+        return any(term.average == "each" for term in self.terms())
+
+    @property
+    def signed(self) -> bool:
+        """Whether values can be negative: a term is subtracted."""
+        return any(term.coefficient < 0 for term in self.terms())
+
+
+def _taken_together(terms: Iterable[Term]) -> tuple[Term, ...]:
+    """The terms with equal ones added up, and without those that cancel."""
+    sums: dict[Term, float] = {}
+    for term in terms:
+        plain = replace(term, coefficient=1.0)
+        sums[plain] = sums.get(plain, 0.0) + term.coefficient
+    return tuple(replace(term, coefficient=total) for term, total in sums.items() if total)
 
 
 quantities: Registry[Quantity] = Registry("quantity")

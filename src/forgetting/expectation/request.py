@@ -9,7 +9,7 @@ import numpy as np
 
 from forgetting.compute.devices import HOST, Device
 from forgetting.core.arrays import Array, IntArray
-from forgetting.expectation.quantities import LOSS, Average, Quantity
+from forgetting.expectation.quantities import LOSS, Average, Quantity, Term
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
 from forgetting.orderings.laws import Law
@@ -140,24 +140,29 @@ class Request:
             return 0
         return geometry.outputs or 1
 
-    @property
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of all quantities."""
+        return tuple(term for quantity in self.quantities for term in quantity.terms())
+
+    @cached_property
     def scores_tests(self) -> bool:
         """Whether a quantity needs the loss of held-out data just after their task was learned."""
-        return any(quantity.held_out and quantity.subtracts_kept for quantity in self.quantities)
+        return any(term.held_out and term.average in ("visited", "kept") for term in self.terms)
 
-    @property
+    @cached_property
     def averaged(self) -> bool:
         """Whether a quantity is evaluated at a mean of iterates."""
-        return any(quantity.iterate == "mean" for quantity in self.quantities)
+        return any(term.iterate == "mean" for term in self.terms)
 
     @cached_property
     def every_iterate(self) -> bool:
         """Whether a run has to keep all its iterates: its losses before and after each step are not enough."""
         return self.averaged or any(
-            (q.form is not LOSS or q.held_out) and q.average in ("visited", "learnt", "next", "incremental")
-            for q in self.quantities
+            (term.form is not LOSS or term.held_out) and term.average not in ("tasks", "each", "error")
+            for term in self.terms
         )
 
     def averages(self, average: Average) -> bool:
-        """Whether a quantity has this average."""
-        return any(quantity.average == average for quantity in self.quantities)
+        """Whether a term has this average."""
+        return any(term.average == average for term in self.terms)

@@ -13,7 +13,7 @@ from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.expectation.api import ask, expect
 from forgetting.expectation.decay import least_decay, rate_of
-from forgetting.expectation.engines.exact import moment_map, refusal
+from forgetting.expectation.engines.exact import float64_map, refusal
 from forgetting.expectation.least_loss import ExpectedLoss, least_loss
 from forgetting.expectation.request import Request
 from forgetting.figures.items import Bars
@@ -170,7 +170,7 @@ def optimal_weights(
 
 
 def _for_decay(request: Request) -> OptimalWeights:
-    moments = moment_map(request, homogeneous=True)
+    moments = float64_map(request, homogeneous=True)
     uniform, weighted = _distinct(request, _uniform(request)), _distinct(request, _by_norms(request))
     optimum = least_decay(moments, uniform)
     candidates = {name: rate_of(moments, p) for name, p in (("uniform", uniform), ("norms", weighted))}
@@ -187,12 +187,12 @@ def _for_decay(request: Request) -> OptimalWeights:
 
 
 def _for_loss(request: Request, k: int) -> OptimalWeights:
-    moments = moment_map(request)
+    moments = float64_map(request)
     loss = ExpectedLoss(moments, k)
     uniform, weighted = _uniform(request), _by_norms(request)
     starts = [_distinct(request, uniform), _distinct(request, weighted)]
     if k > 1:
-        starts.append(least_decay(moment_map(request, homogeneous=True), starts[0]).weights)
+        starts.append(least_decay(float64_map(request, homogeneous=True), starts[0]).weights)
     optimum = least_loss(loss, starts)
     values = {"uniform": _exact_loss(request, k, uniform), "norms": _exact_loss(request, k, weighted)}
     p = _shared(request, optimum.weights)

@@ -21,7 +21,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import diagonalise, differences, lanczos, pack, second_differences, unpack
 from forgetting.expectation.quantities import Form
 from forgetting.expectation.request import FOREVER
@@ -54,7 +54,7 @@ class AffineRecursion:
         far: |z| at the start, with what no drawn task moves, before the coordinates were chosen.
     """
 
-    moments: Moments
+    moments: Float64Moments
     misses: Array = field(repr=False)
     means: Array = field(repr=False)
     nearest: float
@@ -144,9 +144,9 @@ class AffineRecursion:
         pushes, mean = self._there
         return 2 * (matrix @ mean - self.moments.pulled(matrix, pushes))
 
-    def functional(self, form: Form, share: Array) -> Functional:
-        """sum_i share_i weight_i / 2 E rho_i^2 over all R directions i."""
-        return self._read(self.rows, self.misses, share * self.moments.weights(form)[0])
+    def functional(self, weights: Array) -> Functional:
+        """sum_i weight_i / 2 E rho_i^2 over all R directions i."""
+        return self._read(self.rows, self.misses, weights)
 
     def tests_after(self, form: Form) -> Functional:
         """sum_m p_m times the form of the held-out data of m just after m was learned, less what no w can fit."""
@@ -169,7 +169,7 @@ class AffineRecursion:
         return Functional(matrix, -(rows.T * weights) @ misses, floor, size)
 
 
-def centred(moments: Moments) -> AffineRecursion:
+def centred(moments: Float64Moments) -> AffineRecursion:
     """The centred recursion of a moment map, which may have any number of constants, or none.
 
     The centre is the minimum-norm minimiser of sum_i p_i g_i rho_i^2 over all directions, by a singular value

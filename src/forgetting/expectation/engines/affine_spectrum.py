@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from forgetting.core.arrays import Array
+from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.expectation.engines.affine_recursion import (
@@ -23,10 +23,11 @@ from forgetting.expectation.engines.affine_recursion import (
     diagonal_modes,
     reach,
 )
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.exact import of_held_out, sums_of_terms
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import differences, second_differences, stepped, unpack
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import Form, Quantity
+from forgetting.expectation.quantities import Form, Term
 from forgetting.expectation.request import FOREVER, Request
 
 MARGIN = 4.0  # on all estimates of errors: 1 was too little once in 28,000 values of hard problems, by a factor of 2
@@ -41,7 +42,7 @@ class AffineSpectrum:
     `unsettled`.
     """
 
-    def __init__(self, request: Request, moments: Moments, *, dense: int, unsettled: int, most: int) -> None:
+    def __init__(self, request: Request, moments: Float64Moments, *, dense: int, unsettled: int, most: int) -> None:
         self.request, self.affine, self.most = request, centred(moments), most
         self.steps, self.unsettled = request.steps, unsettled
         self.order = self.affine.size * (self.affine.size + 1) // 2
@@ -56,16 +57,7 @@ class AffineSpectrum:
 
     def solve(self) -> tuple[Values, Values, str]:
         """Values and doubts of all quantities, and how they were found."""
-        values, doubts = {}, {}
-        for quantity in self.request.quantities:
-            rows = [self._of(quantity, int(k)) for k in self.steps]
-            undefined = np.array([k == 0 and quantity.needs_steps for k in self.steps])
-            value, doubt = (np.array([np.asarray(row[part]) for row in rows]) for part in range(2))
-            undefined = undefined.reshape(-1, *[1] * (value.ndim - 1))
-            if not quantity.subtracts_kept:  # a square; NaN is more than float64 can hold
-                value = np.where(np.isnan(value) & ~undefined, np.inf, np.maximum(value, 0.0))
-            doubt = np.where(np.isnan(doubt) | np.isinf(value), np.inf, doubt)
-            values[quantity.name], doubts[quantity.name] = value, np.where(undefined, np.nan, MARGIN * doubt)
+        values, doubts = sums_of_terms(self.request, self.affine.moments, self.evaluate, self._limit)
         if self.settles:
             return values, doubts, "whose powers vanish"
         if self.modes is not None:
@@ -74,71 +66,80 @@ class AffineSpectrum:
 
     # ------------------------------------------------------------------------------------------------- quantities
 
-    def _of(self, quantity: Quantity, k: int) -> tuple[Array | float, Array | float]:
-        """A quantity after k steps, and an estimate of its error."""
-        form, moments = quantity.form, self.affine.moments
-        geometry, p = moments.geometry, self.affine.chance
-        left = (1 - moments.gains[0]) ** 2
-        plain, held = moments.probability[0], quantity.held_out
-        if k == 0 and quantity.needs_steps:
-            return np.nan, np.nan
-        match quantity.average:
-            case "error":
-                return self._error(k)
-            case "each":
-                first = geometry.num_learned if held else 0
-                pairs = [self._task(form, first + m, k) for m in range(geometry.num_learned)]
-                return tuple(np.array([pair[part] for pair in pairs])[geometry.index] for part in range(2))  # type: ignore[return-value]
-            case "tasks":
-                share = self._of_held_out(geometry.counts / geometry.num_tasks, held)
-                return self._in_user_units(
-                    form, self._read((form, "tasks", held), share[geometry.owner], k), share, k, held
-                )
-            case "next":
-                return self._in_user_units(form, self._read((form, "drawn", False), p, k), plain, k)
-            case "learnt":
-                return self._in_user_units(form, self._mean((form, "drawn", False), self._form(form, p), k), plain, k)
-        if quantity.subtracts_kept and k == 1:
-            return 0.0, 0.0  # nothing is forgotten yet
-        if k == FOREVER and not held:
-            share = p * (1 - left) if quantity.subtracts_kept else p
-            gap = self._read((form, "forgotten" if quantity.subtracts_kept else "drawn", False), share, k)
-            return self._in_user_units(form, gap, None if quantity.subtracts_kept else plain, k)
-        shares = self._of_held_out(plain, held)
-        seen = Estimate(0.0, 0.0)
-        if k == FOREVER:
-            seen = self._read((form, "drawn", True), shares[geometry.owner], k)
-        elif k > 1 or not moments.solves or held:  # else the only task that was visited is solved
-            seen = Estimate(*(number / k for number in self._visited(form, held).at(k)))
-        if not quantity.subtracts_kept:
-            return self._in_user_units(form, seen, shares, k, held)
-        after = self.affine.tests_after(form) if held else self._form(form, p * left)
-        kept = self._mean((form, "kept", held), after, k)
-        size = abs(seen.value) + abs(kept.value)
-        return self._in_user_units(
-            form, Estimate(seen.value - kept.value, seen.doubt + kept.doubt), None, k, held, size
-        )
+    def evaluate(self, term: Term, steps: IntArray) -> tuple[Array, Array]:
+        """A term at some steps, without its coefficient, and an estimate of its error."""
+        geometry, moments = self.affine.moments.geometry, self.affine.moments
+        if term.average != "each":
+            undefined = np.nan, np.nan
+            rows = [undefined if term.needs_steps and k == 0 else self._of(term, k) for k in steps.tolist()]
+            value, doubt = np.array(rows).T
+            return value, MARGIN * doubt
+        own = (geometry.num_learned if term.held_out else 0) + geometry.index
+        tasks = np.unique(own).tolist()
+        each = np.array([[self._task(term, m, k) for m in tasks] for k in steps.tolist()])
+        value, doubt = np.moveaxis(each[:, np.searchsorted(tasks, own)], -1, 0)
+        if term.form.with_unfitted:
+            left = moments.unexplained[0][own]
+            value, doubt = value + left, doubt + moments.doubts.unexplained[own] + 8 * EPS * left
+        return value, MARGIN * doubt
 
-    def _task(self, form: Form, task: int, k: int) -> tuple[float, float]:
-        geometry = self.affine.moments.geometry
-        chosen = (np.arange(geometry.num_distinct) == task).astype(float)
-        held = task >= geometry.num_learned
-        return self._in_user_units(form, self._read((form, task, False), chosen[geometry.owner], k), chosen, k, held)
+    def _of(self, term: Term, k: int) -> tuple[float, float]:
+        """A term with one value after k steps, and an estimate of its error."""
+        if term.average == "error":
+            return self._error(k)
+        if term.average == "visited" and k < FOREVER:
+            total = self._visited(term.form, term.held_out).at(k)
+            return self._in_user_units(term, Estimate(total.value / k, total.doubt / k), k)
+        after_steps = term.average == "kept" and term.held_out
+        functional = self.affine.tests_after(term.form) if after_steps else self.affine.functional(self._weights(term))
+        seen = self._read(term, functional, k, summed=term.needs_steps and k < FOREVER)
+        times = k if term.needs_steps and k < FOREVER else 1
+        return self._in_user_units(term, Estimate(seen.value / times, seen.doubt / times), k)
 
-    def _of_held_out(self, shares: Array, held_out: bool) -> Array:
-        """Shares of distinct tasks, moved from the tasks to their held-out data if `held_out`."""
-        half = self.affine.moments.geometry.num_learned
-        return np.concatenate([0 * shares[:half], shares[:half]]) if held_out else shares
+    def _weights(self, term: Term) -> Array:
+        """The weight of the square of each direction in a term with one value."""
+        moments, geometry = self.affine.moments, self.affine.moments.geometry
+        share = geometry.counts / geometry.num_tasks if term.average == "tasks" else moments.probability[0]
+        share = (of_held_out(geometry, share) if term.held_out else share)[geometry.owner]
+        left = (1 - moments.gains[0]) ** 2 if term.average == "kept" else 1.0
+        return np.asarray(share * left * moments.weights(term.form)[0])
 
-    def _form(self, form: Form, share: Array) -> Functional:
-        return self.affine.functional(form, share)
+    def _limit(self, terms: Sequence[Term]) -> tuple[float, float]:
+        """The sum of terms with one value as k -> inf, where one functional knows what cancels."""
+        value, doubt, factor, together = 0.0, 0.0, self.affine.moments.unit**2, []
+        for term in terms:
+            if term.average == "error" or (term.average == "kept" and term.held_out):
+                part, off = self._of(term, FOREVER)
+                value, doubt = value + term.coefficient * part, doubt + abs(term.coefficient) * off
+            else:
+                together.append(term)
+        weights = sum((term.coefficient * self._weights(term) for term in together), np.zeros(len(self.affine.rows)))
+        whole = self._weighted(tuple(together), weights)
+        size = abs(whole.value)
+        if np.any(weights > 0) and np.any(weights < 0):
+            size = sum(self._weighted((sign, *together), np.maximum(sign * weights, 0.0)).value for sign in (1, -1))
+        # what is added and what is subtracted are off together
+        missed = [
+            sum(max(sign * term.coefficient, 0.0) * self._from_the_data(term, size, FOREVER) for term in together)
+            for sign in (1, -1)
+        ]
+        return value + whole.value * factor, MARGIN * (doubt + (whole.doubt + max(missed)) * factor)
+
+    def _weighted(self, key: object, weights: Array) -> Estimate:
+        """A sum of squares as k -> inf."""
+        return self._read(key, self.affine.functional(weights), FOREVER)
+
+    def _task(self, term: Term, task: int, k: int) -> tuple[float, float]:
+        moments = self.affine.moments
+        functional = self.affine.functional((moments.geometry.owner == task) * moments.weights(term.form)[0])
+        return self._in_user_units(term, self._read((term, task), functional, k), k)
 
     def _error(self, k: int) -> tuple[float, float]:
         """E|z|^2."""
         affine, factor = self.affine, self.affine.moments.unit**2
         identity, floor = affine.packed(np.eye(affine.size)), float(np.trace(affine.constants))
         functional = Functional(identity, np.zeros_like(affine.first), floor, float(np.sqrt(affine.size)))
-        squared = self._evaluated("error", functional, k)
+        squared = self._read("error", functional, k)
         off = affine.moments.geometry.best.misplaced / affine.moments.unit
         doubt = squared.doubt + 2 * np.sqrt(abs(squared.value)) * off + off**2
         return squared.value * factor, doubt * factor
@@ -150,20 +151,13 @@ class AffineSpectrum:
             assert self.modes is not None
             geometry = self.affine.moments.geometry
             shift = geometry.num_learned if held_out else 0
-            forms = [self._form(form, (geometry.owner == m + shift) * 1.0) for m in range(geometry.num_distinct)]
+            weights = self.affine.moments.weights(form)[0]
+            tasks = range(geometry.num_distinct)
+            forms = [self.affine.functional((geometry.owner == m + shift) * weights) for m in tasks]
             self.visits[form, held_out] = VisitSums(self.modes, forms)
         return self.visits[form, held_out]
 
-    def _read(self, key: tuple[Form, str | int, bool], share: Array, k: int) -> Estimate:
-        return self._evaluated(key, self._form(key[0], share), k)
-
-    def _mean(self, key: tuple[Form, str, bool], functional: Functional, k: int) -> Estimate:
-        """The mean over the steps before k."""
-        if k == FOREVER:
-            return self._evaluated(key, functional, k)
-        return Estimate(*(number / k for number in self._evaluated(key, functional, k, summed=True)))
-
-    def _evaluated(self, key: object, functional: Functional, k: int, *, summed: bool = False) -> Estimate:
+    def _read(self, key: object, functional: Functional, k: int, *, summed: bool = False) -> Estimate:
         if self.settles:
             return Estimate(functional.floor, 8 * EPS * abs(functional.floor))
         if self.modes is None:
@@ -186,37 +180,26 @@ class AffineSpectrum:
             self.seen[name] = functional, modes, weights
         return self.seen[name][1:]
 
-    def _in_user_units(
-        self, form: Form, estimate: Estimate, share: Array | None, k: int, held: bool = False, size: float | None = None
-    ) -> tuple[float, float]:
-        """The number in the user's units, plus the part of each task that no w can fit times its share, and its doubt.
+    def _in_user_units(self, term: Term, estimate: Estimate, k: int) -> tuple[float, float]:
+        """The number in the user's units, and its doubt."""
+        factor = self.affine.moments.unit**2
+        doubt = estimate.doubt + self._from_the_data(term, abs(estimate.value), k)
+        return estimate.value * factor, doubt * factor
 
-        `held` says whether the form is that of held-out data. `size` is that of the forms that a difference is made of.
-        """
-        moments, factor = self.affine.moments, self.affine.moments.unit**2
-        value = estimate.value * factor
-        doubt = estimate.doubt + self._from_the_data(form, abs(estimate.value) if size is None else size, k, held)
-        doubt *= factor
-        if share is not None and form.with_unfitted:
-            extra = float(share @ moments.unexplained[0])
-            value += extra
-            doubt += float(share @ moments.doubts.unexplained) + 8 * EPS * extra
-        return value, doubt
-
-    def _from_the_data(self, form: Form, value: float, k: int, held: bool) -> float:
+    def _from_the_data(self, term: Term, value: float, k: int) -> float:
         """An estimate of the error that errors of the bases, the gains, the labels and the probabilities cause."""
         moments, geometry = self.affine.moments, self.affine.moments.geometry
         doubts, top = moments.doubts, self._top()
         lasting = reach(top, k) if top < 1 or k < FOREVER else 1 / EPS
         learned, rows = geometry.num_learned, geometry.rows_learned
-        tasks, own = (slice(learned, None), slice(rows, None)) if held else (slice(learned), slice(rows))
-        z = float(np.sqrt(np.trace(self.affine.second))) + (self.affine.far if held else 0.0)
+        tasks, own = (slice(learned, None), slice(rows, None)) if term.held_out else (slice(learned), slice(rows))
+        z = float(np.sqrt(np.trace(self.affine.second))) + (self.affine.far if term.held_out else 0.0)
         each = float(np.max(doubts.noise[:learned, 1], initial=0.0)) + doubts.known
-        scale = float(np.sqrt(np.max(moments.weights(form)[0][own], initial=0.0)))
+        scale = float(np.sqrt(np.max(moments.weights(term.form)[0][own], initial=0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
             relative = 4 * EPS * geometry.condition + each * min(lasting, float(k))
             off = scale * doubts.drift * min(lasting, k + 1.0)
-            off += float(np.max(moments.slips(form)[tasks] * (z + doubts.labels[tasks]), initial=0.0))
+            off += float(np.max(moments.slips(term.form)[tasks] * (z + doubts.labels[tasks]), initial=0.0))
             off += scale * float(np.max(doubts.displaced[tasks], initial=0.0))
             return float(relative * abs(value) + 2 * np.sqrt(2 * abs(value)) * off + off**2)
 

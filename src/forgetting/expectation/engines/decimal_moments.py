@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.costs import states_needed
-from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.quantities import LOSS, Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry, lift
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
@@ -182,32 +182,34 @@ class DecimalMoments:
 
     def value(self, quantity: Quantity, moment: Moment) -> Any:
         """A quantity from the moments: a number, or T numbers."""
+        total = np.array([Decimal(0)] * self.geometry.num_tasks) if quantity.per_task else Decimal(0)
+        for term in quantity.after(moment.k):
+            total = total + Decimal(term.coefficient) * self.evaluate(term, moment)
+        return total if moment.k or not quantity.needs_steps else total * Decimal("nan")
+
+    def evaluate(self, term: Term, moment: Moment) -> Any:
+        """A term without its coefficient: a number, or T numbers."""
         geometry, k, learned = self.geometry, moment.k, self.geometry.num_learned
-        if quantity.average == "error":
+        if term.average == "error":
             return _trace(self.error, moment.now)
-        forms, kept = self.forms(quantity.form)
-        own = slice(learned, None) if quantity.held_out else slice(learned)
+        forms, kept = self.forms(term.form)
+        own = slice(learned, None) if term.held_out else slice(learned)
         forms, kept = forms[own], kept[own]
-        if quantity.iterate == "mean":
-            times = Decimal(1) / k**2 if k else Decimal("nan")
-            forms = [np.roll(form, self.size, (0, 1)) * times for form in forms]
-        match quantity.average:
+        if term.needs_steps and not k:
+            return Decimal("nan")
+        if term.iterate == "mean":
+            forms = [np.roll(form, self.size, (0, 1)) * (Decimal(1) / k**2) for form in forms]
+        match term.average:
             case "each":
-                each = [_trace(form, moment.now) for form in forms]
-                return [each[m] for m in geometry.index]
+                return np.array([_trace(form, moment.now) for form in forms])[geometry.index]
             case "tasks":
                 counted = zip(forms, geometry.counts[:learned].tolist(), strict=True)
                 return sum(_trace(form, moment.now) * count for form, count in counted) / geometry.num_tasks
-            case "next" if moment.coming:
-                return _traces(forms, moment.coming[:learned])
-            case "learnt" if k:
-                return _traces(forms, moment.learnt[:learned]) / k
-            case "visited" if k:
-                if not quantity.subtracts_kept:
-                    return _traces(forms, moment.visited[:learned]) / k
-                gap = _traces(forms, moment.visited[:learned]) - _traces(kept, moment.learnt[:learned])
-                return gap / k if k > 1 else Decimal(0)  # nothing is forgotten after one step, by definition
-        return Decimal("nan")
+            case "next":
+                return _traces(forms, moment.coming[:learned]) if moment.coming else Decimal("nan")
+            case "visited":
+                return _traces(forms, moment.visited[:learned]) / k
+        return _traces(kept if term.average == "kept" else forms, moment.learnt[:learned]) / k
 
     def independent(self, weights: Sequence[float], wanted: Collection[int], counted: bool) -> Iterator[Moment]:
         """The moments at the steps `wanted`, for independent draws in proportion to the weights of the tasks."""

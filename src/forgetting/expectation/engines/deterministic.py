@@ -17,8 +17,8 @@ from forgetting.expectation.engines.exact import in_two_floats, moment_map, prod
 from forgetting.expectation.engines.moment_map import Moments, batches
 from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
 from forgetting.expectation.engines.single_runs import averaged, form_along, made_run, values_of
-from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.quantities import Form, Quantity
+from forgetting.expectation.outcome import Outcome
+from forgetting.expectation.quantities import Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
 from forgetting.orderings.view import rounding_of
@@ -48,7 +48,7 @@ class DeterministicEngine(Engine):
         return Cost(0.0, seconds)
 
     def solve(self, request: Request) -> Outcome:
-        quadratic = tuple(quantity for quantity in request.quantities if quantity.form.quadratic)
+        quadratic = tuple(quantity for quantity in request.quantities if quantity.quadratic)
         if request.linear is not None and 0 < len(quadratic) < len(request.quantities):
             outcome = self.solve(replace(request, quantities=quadratic))
             others = replace(request, quantities=tuple(q for q in request.quantities if q not in quadratic))
@@ -70,7 +70,8 @@ class DeterministicEngine(Engine):
             if request.ordering.adaptive:
                 notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
             values = values_of(request, trajectory)
-            doubts = _doubts(request, trajectory, moments, values)
+            bounds = _RunBounds(request, trajectory, moments)
+            doubts = {quantity.name: bounds.of(quantity) for quantity in request.quantities}
         return replace(refined(request, moments, values, doubts, f"{detail},", order, notes), heading=ONE_RUN)
 
 
@@ -134,14 +135,8 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     return order
 
 
-def _doubts(request: Request, trajectory: Trajectory, moments: Moments, values: Values) -> Values:
-    """Bounds on the errors of the quantities of a run in float64, where the errors of all steps in z add up."""
-    bounds = _RunBounds(request, trajectory, moments)
-    return {quantity.name: bounds.of(quantity, values[quantity.name]) for quantity in request.quantities}
-
-
 class _RunBounds:
-    """Bounds on the rounding errors of one run in float64."""
+    """Bounds on the rounding errors of one run in float64, where the errors of all steps in z add up."""
 
     def __init__(self, request: Request, trajectory: Trajectory, moments: Moments) -> None:
         self.request, self.trajectory, self.moments = request, trajectory, moments
@@ -152,32 +147,46 @@ class _RunBounds:
             grown = moments.unit * (steps + 1) * moments.growth**steps
         self.off, self.seen = pace * grown, doubts.unsolved * grown  # of z, and as the rows see it
 
-    def of(self, quantity: Quantity, value: Array) -> Array:
+    def of(self, quantity: Quantity) -> Array:
         """A bound on the error of a quantity at each step."""
-        geometry, form, mean = self.request.geometry, quantity.form, quantity.iterate == "mean"
-        trajectory = averaged(self.trajectory) if mean else self.trajectory
-        if quantity.average == "error":
+        geometry, steps = self.request.geometry, self.request.steps
+        total = np.zeros((len(steps), geometry.num_tasks) if quantity.per_task else len(steps))
+        for visits in (1, 2):
+            own = (steps == 1) == (visits == 1)
+            for term in quantity.after(visits) if own.any() else ():
+                total[own] += abs(term.coefficient) * self.evaluate(term)[own]
+        if quantity.needs_steps:
+            total[steps == 0] = np.nan
+        return total
+
+    def evaluate(self, term: Term) -> Array:
+        """A bound on the error of a term, without its coefficient, at each step."""
+        geometry, steps, mean = self.request.geometry, self.request.steps, term.iterate == "mean"
+        if term.average == "error":
+            value = np.sum(self.trajectory.errors.reshape(len(self.trajectory.errors), -1) ** 2, axis=1)
+            value = value[np.searchsorted(self.trajectory.steps, steps)]
             lost = self.off + self.moments.unit * self.moments.doubts.misplaced
             return np.asarray(2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value)
-        along = form_along(self.request, trajectory, form, quantity.held_out)
-        self.distinct = geometry.index + (geometry.num_learned if quantity.held_out else 0)
+        trajectory = averaged(self.trajectory) if mean else self.trajectory
+        along = form_along(self.request, trajectory, term.form, term.held_out)
+        self.distinct = geometry.index + (geometry.num_learned if term.held_out else 0)
         every = np.arange(geometry.num_tasks, dtype=np.int64)
-        each = self._doubt(form, along.now, every, ((1 + mean) * self.off + self.seen)[:, None])
-        if quantity.average == "each":
+        each = self._doubt(term.form, along.now, every, ((1 + mean) * self.off + self.seen)[:, None])
+        if term.average == "each":
             return each
-        if quantity.average == "tasks":
-            return np.asarray(each.mean(axis=1) + geometry.num_tasks * EPS * np.abs(value))
-        result = np.zeros(len(value))
-        for i, k in enumerate(self.request.steps.tolist()):
+        if term.average == "tasks":
+            return np.asarray(each.mean(axis=1) + geometry.num_tasks * EPS * np.abs(along.now.mean(axis=1)))
+        result = np.zeros(len(steps))
+        for i, k in enumerate(steps.tolist()):
             past = trajectory.order[:k]
-            if quantity.average == "next":
+            if term.average == "next":
                 result[i] = each[i][trajectory.order[k]] if k < len(trajectory.order) else np.nan
-            elif k > (quantity.certain_at or 0):
-                on_the_way = along.before if quantity.average == "learnt" else along.after
-                total = self._doubt(form, on_the_way[:k], past, self.off[i] + self.seen[i])
-                if quantity.average == "visited":
-                    total = total + each[i][past]
-                result[i] = float(np.mean(total)) + k * EPS * float(np.mean(along.before[:k]))
+            elif k:
+                values, doubts = along.now[i][past], each[i][past]
+                if term.average != "visited":
+                    values = (along.before if term.average == "learnt" else along.after)[:k]
+                    doubts = self._doubt(term.form, values, past, self.off[i] + self.seen[i])
+                result[i] = float(np.mean(doubts)) + k * EPS * float(np.mean(values))
         return result
 
     def _doubt(self, form: Form, values: Array, which: IntArray, far: Array) -> Array:

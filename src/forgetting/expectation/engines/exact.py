@@ -5,6 +5,7 @@ Digits are those of float64, of two floats (31 digits), or as many as it takes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -13,11 +14,12 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines import decimal_moments
-from forgetting.expectation.engines.device_moments import DeviceMoments
 from forgetting.expectation.engines.error_bounds import Pair, doubts_of, sensitivity, two_floats
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.request import Request, steps_shown
+from forgetting.expectation.quantities import Term
+from forgetting.expectation.request import FOREVER, Request, steps_shown
 from forgetting.geometry import Geometry
 from forgetting.orderings.laws import Independent, Law
 from forgetting.schemes import LinearScheme
@@ -37,7 +39,7 @@ def refusal(request: Request, *laws: type[Law]) -> str | None:
         return f"it does not cover {request.ordering}"
     if request.linear is None:
         return f"it needs a linear scheme on regression tasks, not {request.scheme}"
-    odd = [quantity.name for quantity in request.quantities if not quantity.form.quadratic]
+    odd = [quantity.name for quantity in request.quantities if not quantity.quadratic]
     return f"{odd[0]} is not a quadratic form of w" if odd else None
 
 
@@ -82,7 +84,7 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         left, right, first = _doubled(left), _doubled(right), _doubled(first)
     probability, known = _probability(request)
     moving = sensitivity(geometry, scheme.gains)
-    kind = Moments if request.device.host else DeviceMoments
+    kind = Moments if twofold else Float64Moments
     return kind(
         geometry=geometry,
         twofold=twofold,
@@ -100,6 +102,13 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         watched=_watched(geometry, left, right, twofold) if request.scores_tests else None,
         device=request.device,
     )
+
+
+def float64_map(request: Request, *, homogeneous: bool = False) -> Float64Moments:
+    """`moment_map` in float64, for the powers of Q and the weights of draws."""
+    moments = moment_map(request, homogeneous=homogeneous)
+    assert isinstance(moments, Float64Moments)
+    return moments
 
 
 def _watched(geometry: Geometry, left: Pair, right: Pair, twofold: bool) -> Pair:
@@ -190,6 +199,65 @@ def refined(
             doubts[name] = np.where(better, doubt, doubts[name])
         digits = f"{digits}, some values with {most}"
     return concluded(request, values, doubts, f"{detail} with {digits}", notes)
+
+
+def sums_of_terms(
+    request: Request,
+    moments: Moments,
+    evaluate: Callable[[Term, IntArray], tuple[Array, Array]],
+    limit: Callable[[Sequence[Term]], tuple[float, float]] | None = None,
+) -> tuple[Values, Values]:
+    """Every quantity at the steps of a request, and its doubt, in float64.
+
+    `evaluate` gives a term at some steps without its coefficient, and its doubt; unless the term is for each task,
+    without what no w can fit, which cancels where one term is subtracted from another. `limit` gives the sum of terms
+    with one value, and its doubt, at k = inf.
+    """
+    values, doubts = {}, {}
+    for quantity in request.quantities:
+        shape = (len(request.steps), *(request.geometry.index.shape if quantity.per_task else ()))
+        value, doubt = np.zeros(shape), np.zeros(shape)
+        endless = (request.steps == FOREVER) & (limit is not None) & (not quantity.per_task)
+        first = request.steps == 1
+        for own, terms in ((first, quantity.after(1)), (~first, quantity.after(2))):
+            finite = own & ~endless
+            for term in terms if finite.any() else ():
+                part, off = evaluate(term, request.steps[finite])
+                value[finite] += term.coefficient * part
+                doubt[finite] += abs(term.coefficient) * off
+            if limit is not None and np.any(own & endless):
+                value[endless], doubt[endless] = limit(terms)
+            left, doubt_of_left = _unfitted(moments, terms)
+            value[own], doubt[own] = value[own] + left, doubt[own] + doubt_of_left
+        undefined = (request.steps == 0) & quantity.needs_steps
+        if not quantity.signed:  # a square; NaN is more than float64 can hold
+            value = np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
+        doubt = np.where(np.isnan(doubt) | np.isinf(value), np.inf, doubt)
+        value[undefined], doubt[undefined] = np.nan, np.nan
+        values[quantity.name], doubts[quantity.name] = value, doubt
+    return values, doubts
+
+
+def _unfitted(moments: Moments, terms: Sequence[Term]) -> tuple[float, float]:
+    """The part of a sum of terms that no w can fit, which is the same at all steps, and a bound on its error."""
+    shares: dict[tuple[bool, bool], float] = {}
+    for term in terms:
+        if term.form.with_unfitted and term.average not in ("each", "error"):
+            key = term.average == "tasks", term.held_out
+            shares[key] = shares.get(key, 0.0) + term.coefficient
+    geometry, value, doubt = moments.geometry, 0.0, 0.0
+    left, off = moments.unexplained[0], moments.doubts.unexplained + 8 * EPS * moments.unexplained[0]
+    for (all_tasks, held_out), factor in shares.items():
+        share = geometry.counts / geometry.num_tasks if all_tasks else moments.probability[0]
+        share = of_held_out(geometry, share) if held_out else share
+        value, doubt = value + factor * float(share @ left), doubt + abs(factor) * float(share @ off)
+    return value, doubt
+
+
+def of_held_out(geometry: Geometry, shares: Array) -> Array:
+    """Shares of distinct tasks, moved from the tasks to their held-out data."""
+    half = geometry.num_learned
+    return np.concatenate([0 * shares[:half], shares[:half]])
 
 
 def concluded(

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
-from functools import cached_property
-from itertools import pairwise
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,15 +36,14 @@ from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
-STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
-PART = 2**22  # numbers in the products that are made at once: 32 MiB
-WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
     """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
+
+    Steps are made in numbers of two floats here, and in float64 by `Float64Moments`.
 
     Attributes:
         twofold: whether numbers are pairs of floats; all low parts are zero if not.
@@ -130,7 +128,7 @@ class Moments:
         return total
 
     def advance(self, state: State, order: IntArray) -> None:
-        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
+        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one, with 31 digits."""
         if (self.averaged or self.watched is not None) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
@@ -139,26 +137,22 @@ class Moments:
         self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None])
         state.steps += len(order)
         sums = np.zeros(1)
-        if self.twofold:
-            rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
-            _kernels().advance(
-                *(part[:rows] for part in (*self.left, *self.right)),
-                self.geometry.offsets[: tasks + 1],
-                *(part[:tasks] for part in self.probability),
-                self.dim,
-                order,
-                *state.stack,
-                state.error,
-                *state.learnt,
-                state.learnt_doubt,
-                sums,
-                self.doubts.base,
-                self.doubts.noise,
-            )
-            state.travelled += float(sums[0])
-            return
-        for task in order.tolist():
-            self._plain_step(state, task)
+        rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
+        kernels().advance(
+            *(part[:rows] for part in (*self.left, *self.right)),
+            self.geometry.offsets[: tasks + 1],
+            *(part[:tasks] for part in self.probability),
+            self.dim,
+            order,
+            *state.stack,
+            state.error,
+            *state.learnt,
+            state.learnt_doubt,
+            sums,
+            self.doubts.base,
+            self.doubts.noise,
+        )
+        state.travelled += float(sums[0])
 
     def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         """The squares and sums that quantities are computed from, at this step.
@@ -305,7 +299,7 @@ class Moments:
         """
         right = self.right if rows is None else rows
         if self.twofold:
-            pairs = [_kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
+            pairs = [kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
             high, low = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
         else:
             high = self.quadratic(moments[0], right[0])
@@ -353,149 +347,22 @@ class Moments:
         """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors."""
         (moments, errors), (sums, sum_errors) = layer, out
         block = self.geometry.block(task)
-        if self.twofold:
-            _kernels().step_all(
-                *self.left,
-                *self.right,
-                block.start,
-                block.stop,
-                self.dim,
-                self.doubts.noise[task],
-                self.doubts.base,
-                parents,
-                places,
-                *shares,
-                *moments,
-                errors,
-                *sums,
-                sum_errors,
-            )
-            return
-        for at in range(0, len(parents), STACK):
-            which, where = parents[at : at + STACK], places[at : at + STACK]
-            share = shares[0][at : at + STACK][:, None, None]
-            before, doubt = moments[0][which], errors[which]
-            moved = self.step(task, before)
-            tau = self.trace(before) + self.doubts.base
-            trace = np.trace(doubt, axis1=1, axis2=2)
-            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.doubts.noise[task])
-            sums[0][where] += share * moved
-            sum_errors[where] += share * moved_doubt
-
-    # ------------------------------------------------------------------------------------------------- in float64
-
-    def _plain_step(self, state: State, task: int) -> None:
-        """One step by matrix products: all moments and E in one stack."""
-        high, error, rows = state.stack[0], state.error, self.geometry.rows_learned
-        owner = self.geometry.owner[:rows]
-        tau, trace = float(self.trace(high[0])) + self.doubts.base, float(np.trace(error))
-        chance = self.probability[0] if task < 0 else (np.arange(self.geometry.num_distinct) == task).astype(float)
-        stack = np.ascontiguousarray(np.moveaxis(np.concatenate([high, error[None]]), 0, 1))
-        weights = self._weights if task < 0 else self.left[0][:rows] * (owner == task)[:, None]
-        following, quadratic = self._mixed(stack, weights)
-        if len(high) > 1:
-            completed = self._completed(np.ascontiguousarray(high[0][:, None]))[0][:, 0]
-            steps = self.left[0][:rows], self.geometry.offsets[: self.geometry.num_learned + 1]
-            _kernels().add_steps(high[0], completed, *steps, chance, following[:, 1:-1])
-        p = chance[owner]
-        state.learnt[0][:rows] += p * np.maximum(quadratic[0], 0.0)
-        doubt = np.maximum(quadratic[-1], 0.0) + self.doubts.noise[owner, 2] * trace + self.doubts.noise[owner, 3] * tau
-        state.learnt_doubt[:rows] += p * doubt
-        back = np.moveaxis(following, 1, 0)
-        state.stack = np.ascontiguousarray(back[:-1]), state.stack[1]
-        active = chance > 0
-        noise = self.doubts.noise
-        step = np.array(
-            [noise[active, 0].max(initial=0.0), float(chance @ noise[:, 1]), noise[active, 2].max(initial=0.0), 0.0]
+        kernels().step_all(
+            *self.left,
+            *self.right,
+            block.start,
+            block.stop,
+            self.dim,
+            self.doubts.noise[task],
+            self.doubts.base,
+            parents,
+            places,
+            *shares,
+            *moments,
+            errors,
+            *sums,
+            sum_errors,
         )
-        state.error = self._noisy(
-            np.ascontiguousarray(back[-1])[None], state.stack[0][:1], np.array([tau]), np.array([trace]), step
-        )[0]
-        state.travelled += tau
-
-    def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
-        """Add the errors of one step to bounds on errors."""
-        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
-        errors = errors + noise[0] * moments
-        places = np.arange(self.size)
-        diagonal = (noise[2] * (trace + after))[:, None] + np.where(places < self.dim, (noise[1] * tau)[:, None], 0.0)
-        errors[:, places, places] += diagonal
-        return errors
-
-    def _completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
-        """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
-
-        `tasks` selects tasks; None for all.
-        """
-        size, count, _ = stack.shape
-        first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
-        offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
-        span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-        left, right = self.left[0][span], self.right[0][span]
-        products = (right @ stack.reshape(size, -1)).reshape(-1, count, size)
-        quadratic = np.empty((count, len(right)))
-        if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
-            _kernels().complete_blocks(left, right, offsets, products, quadratic)
-            return products, quadratic
-        for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
-            block = slice(begin, end)
-            own = np.ascontiguousarray(np.swapaxes(products[block], 0, 1))
-            square = own @ right[block].T
-            quadratic[:, block] = np.diagonal(square, axis1=1, axis2=2)
-            products[block] = np.swapaxes(0.5 * square @ left[block] - own, 0, 1)
-        return products, quadratic
-
-    @cached_property
-    def _weights(self) -> Array:
-        """p a of all tasks that are learned, R x n."""
-        rows = self.geometry.rows_learned
-        return np.asarray(self.left[0][:rows] * self.probability[0][self.geometry.owner[:rows]][:, None])
-
-    def _mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
-        """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
-
-        Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
-        stay in this order, or an antisymmetric rounding error appears that is never damped.
-        """
-        size = stack.shape[1] * stack.shape[2]
-        half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
-        for first, last in pairwise(self._cuts(size)):
-            own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-            completed, quadratic[:, own] = self._completed(stack, slice(first, last))
-            half += weights[own].T @ completed.reshape(len(completed), size)
-        result = stack.copy()
-        _kernels().add_symmetric(result, half.reshape(stack.shape))
-        return result, quadratic
-
-    def _cuts(self, size: int) -> list[int]:
-        """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
-        offsets, tasks = self.geometry.offsets, self.geometry.num_learned
-        step = max(1, PART // max(size, 1))
-        inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
-        return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
-
-    def apply(self, moments: Array) -> Array:
-        """Q[A], for one matrix or for each of several (along the first axis)."""
-        if moments.ndim == 2:
-            return self._mixed(np.ascontiguousarray(moments[:, None]), self._weights)[0][:, 0]
-        stack = np.ascontiguousarray(np.swapaxes(moments, 0, 1))
-        return np.swapaxes(self._mixed(stack, self._weights)[0], 0, 1)
-
-    def pulled(self, moments: Array, pushes: Array) -> Array:
-        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack; c_m is n x q for each distinct task."""
-        seen, total = self.right[0] @ moments, np.zeros((*moments.shape[:-1], pushes.shape[-1]))
-        for m in np.flatnonzero(self.probability[0] > 0).tolist():
-            block = self.geometry.block(m)
-            total = total + self.left[0][block].T @ (self.probability[0][m] * (seen[..., block, :] @ pushes[m]))
-        return total
-
-    def step(self, task: int, moments: Array) -> Array:
-        """S_m A S_m^T for one matrix, or for each of a stack."""
-        block = self.geometry.block(task)
-        left, right = self.left[0][block], self.right[0][block]
-        products = right @ moments
-        half = left.T @ (0.5 * (products @ right.T) @ left - products)
-        return np.asarray(moments + (half + np.swapaxes(half, -1, -2)))
 
 
 def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:
@@ -522,7 +389,8 @@ def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
     return high + other, low
 
 
-def _kernels() -> Any:
+@cache
+def kernels() -> Any:
     """The module of compiled loops, which is imported when it is first used."""
     from forgetting.expectation import _kernels as _moment_kernels
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
-from forgetting.expectation.engines.error_bounds import Pair, two_floats
+from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import Form, Quantity
+from forgetting.expectation.quantities import Average, Form, Quantity, Term
 
 if TYPE_CHECKING:
     from forgetting.expectation.engines.moment_map import Moments
@@ -104,6 +105,7 @@ class _Conclusion:
         self.moments, self.reading, self.k = moments, reading, reading.k
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
+        self.evaluated: dict[tuple[Average, Form, bool, str], Bounded] = {}
         rounding = two_floats().UNIT if moments.twofold else EPS
         self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
 
@@ -116,53 +118,54 @@ class _Conclusion:
         return self.moments.doubts.drift * steps if self.moments.doubts.drift else 0.0
 
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
-        """The value in float64, and a bound on its error."""
-        bounded = self._of(quantity)
-        if bounded is None:
-            nothing = np.full(self.geometry.index.shape if quantity.average == "each" else (), np.nan)
+        """The value in float64, and a bound on its error; NaN where it is not defined."""
+        terms = quantity.after(self.k)
+        if (quantity.needs_steps and not self.k) or (self.reading.chance is None and _look_ahead(terms)):
+            nothing = np.full(self.geometry.index.shape[: quantity.per_task], np.nan)
             return nothing, nothing
-        (high, low), doubt = bounded
+        parts: list[Bounded] = []
+        unfitted: dict[tuple[Average, bool], float] = {}  # what no w can fit cancels where it is in both terms
+        for term in terms:
+            seen = term.average, term.form, term.held_out, term.iterate
+            if seen not in self.evaluated:
+                self.evaluated[seen] = self.evaluate(term)
+            parts.append(_times(self.evaluated[seen], term.coefficient))
+            if term.form.with_unfitted and term.average not in ("each", "error"):
+                key = "visited" if term.needs_steps and term.iterate == "last" else term.average, term.held_out
+                unfitted[key] = unfitted.get(key, 0.0) + term.coefficient
+        for (average, held_out), coefficient in unfitted.items():
+            if coefficient and (self._left_over.value[0].any() or self._left_over.doubt.any()):
+                parts.append(_times(self._unfitted(average, held_out), coefficient))
+        (high, low), doubt = reduce(_sum, parts) if parts else _zeros(self.geometry.index.shape[: quantity.per_task])
         single = high + low
-        if not quantity.subtracts_kept:  # a square cannot be negative; NaN is more than float64 can hold
+        if not quantity.signed:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)
             single = np.where(np.isnan(single), np.inf, single)
         single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
         doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
         return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
 
-    def _of(self, quantity: Quantity) -> Bounded | None:
-        """The value with all its digits; None where it is not defined."""
-        form, reading = quantity.form, self.reading
-        if quantity.iterate == "mean" and not self.k:
-            return None
-        match quantity.average:
-            case "error":
-                return self._error()
+    def evaluate(self, term: Term) -> Bounded:
+        """A term without its coefficient, and, unless it is for each task, without what no w can fit."""
+        if term.average == "error":
+            return self._error()
+        each = self._own(term.held_out, self._each(term))
+        match term.average:
             case "each":
-                return _picked(self._each(quantity), self.geometry.index)
+                if term.form.with_unfitted:
+                    value, doubt = _sum(each, self._own(term.held_out, self._left_over))
+                    each = Bounded(value, doubt + self.rounding * np.abs(value[0]))
+                return _picked(each, self.geometry.index)
             case "tasks":
-                counts = self.geometry.counts[: self.geometry.num_learned].astype(np.float64)
-                return self._divided(
-                    self._weighted(self._each(quantity), (counts, np.zeros_like(counts))), counts.sum()
-                )
+                return self._mean_of_tasks(each)
             case "next":
-                if reading.coming is None or reading.chance is None:
-                    return None
-                coming = self._losses(form, reading.coming, 1.0, self._reach(final=True))
-                return self._sum(quantity, self._own(quantity, coming), reading.chance)
-            case "learnt" if self.k:
-                learnt = self._losses(form, self._learnt, float(self.k), self._reach(final=False))
-                return self._divided(self._sum(quantity, self._own(quantity, learnt), reading.visits), float(self.k))
-            case "visited" if self.k:
-                if not quantity.subtracts_kept:
-                    return self._divided(self._sum(quantity, self._visited(quantity), reading.visits), float(self.k))
-                return self._beyond_kept(quantity)
-        return None
+                return self._weighted(each, _ones(len(each.doubt)))
+        return self._divided(self._weighted(each, _ones(len(each.doubt))), float(self.k))
 
-    def _own(self, quantity: Quantity, each: Bounded) -> Bounded:
+    def _own(self, held_out: bool, each: Bounded) -> Bounded:
         """The values of the learned tasks, or of their held-out data, from those of all distinct tasks."""
         learned = self.geometry.num_learned
-        return _picked(each, slice(learned, None) if quantity.held_out else slice(learned))
+        return _picked(each, slice(learned, None) if held_out else slice(learned))
 
     # ------------------------------------------------------------------------------------------------------ parts
 
@@ -174,20 +177,29 @@ class _Conclusion:
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2 + self.rounding * np.abs(high)
         return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
 
-    def _each(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task that is learned at w_k, or at the mean of the iterates, from their sum."""
-        form, reading = quantity.form, self.reading
-        if quantity.iterate == "mean":
+    def _each(self, term: Term) -> Bounded:
+        """The form of each distinct task, less what no w can fit, where the term looks at it.
+
+        For means over the steps, the sum over the visits of each task.
+        """
+        form, reading, k = term.form, self.reading, float(self.k)
+        if term.iterate == "mean":
             assert reading.summed is not None
             reach = np.sqrt(reading.summed_spread) + self.k * self.moments.doubts.labels
-            total = self._losses(form, reading.summed, float(self.k) ** 2, reach)
-            value, doubt = self._divided(self._divided(total, float(self.k)), float(self.k))
-        else:
-            value, doubt = self._losses(form, reading.now, 1.0, self._reach(final=True))
-        if form.with_unfitted:
-            value = two_floats().add(*value, *self.moments.unexplained)
-            doubt = doubt + self.moments.doubts.unexplained
-        return self._own(quantity, Bounded(value, doubt + self.rounding * np.abs(value[0])))
+            return self._divided(self._divided(self._losses(form, reading.summed, k**2, reach), k), k)
+        match term.average:
+            case "next":
+                assert reading.coming is not None
+                return self._losses(form, reading.coming, 1.0, self._reach(final=True))
+            case "learnt":
+                return self._losses(form, self._learnt, k, self._reach(final=False))
+            case "visited":
+                assert reading.visited is not None
+                return self._losses(form, reading.visited, k, np.sqrt(self.k) * self._reach(final=True))
+            case "kept":
+                return self._kept(form, term.held_out)
+        value, doubt = self._losses(form, reading.now, 1.0, self._reach(final=True))
+        return Bounded(value, doubt + self.rounding * np.abs(value[0]))
 
     @cached_property
     def _learnt(self) -> Squares:
@@ -195,19 +207,10 @@ class _Conclusion:
         value, doubt = self.reading.learnt
         return Squares(value, doubt + self.moments.doubts.known * np.abs(value[0]))
 
-    def _visited(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task at w_k, times its visits."""
-        assert self.reading.visited is not None
-        if self.k == 1 and self.moments.solves and not quantity.held_out:  # the only task that was visited is solved
-            nothing = np.zeros(self.geometry.num_learned)
-            return Bounded((nothing, nothing), nothing)
-        reach = np.sqrt(self.k) * self._reach(final=True)
-        return self._own(quantity, self._losses(quantity.form, self.reading.visited, float(self.k), reach))
-
-    def _kept(self, quantity: Quantity) -> Bounded:
-        """The form of each distinct task just after it was learned, summed over its visits, less what no w can fit."""
+    def _kept(self, form: Form, held_out: bool) -> Bounded:
+        """The form of each distinct task just after it was learned, summed over its visits."""
         moments, tools, reach = self.moments, two_floats(), self._reach(final=False)
-        if quantity.held_out:
+        if held_out:
             assert self.reading.kept is not None
             (high, low), doubt = self.reading.kept
             first = np.zeros(self.geometry.rows_learned)
@@ -217,37 +220,31 @@ class _Conclusion:
             )
             # a step that is a little off moves what held-out data see
             steps = moments.with_tests(moments.doubts.noise[:, 1])
-            return self._own(quantity, self._losses(quantity.form, squares, float(self.k), reach, moved=steps))
+            return self._losses(form, squares, float(self.k), reach, moved=steps)
         if moments.solves:
-            nothing = np.zeros(self.geometry.num_learned)
-            return Bounded((nothing, nothing), nothing)
-        left = tools.sub(*self._ones(len(moments.gains[0])), *moments.gains)
-        share = tools.mul(*left, *left)
-        return self._own(quantity, self._losses(quantity.form, self._learnt, float(self.k), reach, share))
+            return _zeros((self.geometry.num_distinct,))
+        left = tools.sub(*_ones(len(moments.gains[0])), *moments.gains)
+        return self._losses(form, self._learnt, float(self.k), reach, tools.mul(*left, *left))
 
-    def _beyond_kept(self, quantity: Quantity) -> Bounded:
-        """The mean over visits of the form at w_k less the form just after the visit.
+    @property
+    def _left_over(self) -> Bounded:
+        """What no w can fit of each distinct task."""
+        return Bounded(self.moments.unexplained, self.moments.doubts.unexplained)
 
-        The part that no w can fit is in both.
-        """
-        if self.k == 1:  # nothing has been forgotten, by definition
-            return Bounded((np.zeros(()), np.zeros(())), np.zeros(()))
-        visited, kept = self._visited(quantity), self._kept(quantity)
-        gap = two_floats().sub(*visited.value, *kept.value)
-        total = self._weighted(Bounded(gap, visited.doubt + kept.doubt), self._ones(len(gap[0])))
-        lost = self.rounding * float(np.sum(np.abs(visited.value[0]) + np.abs(kept.value[0])))
-        return self._divided(Bounded(total.value, total.doubt + lost), float(self.k))
+    def _unfitted(self, average: Average, held_out: bool) -> Bounded:
+        """What no w can fit, averaged over all tasks, visits or the next task."""
+        each, learned = self._own(held_out, self._left_over), self.geometry.num_learned
+        if average == "tasks":
+            return self._mean_of_tasks(each)
+        weights = self.reading.visits if average == "visited" else self.reading.chance
+        assert weights is not None
+        total = self._weighted(each, (weights[0][:learned], weights[1][:learned]))
+        total = Bounded(total.value, total.doubt + self.moments.doubts.known * np.abs(total.value[0]))
+        return self._divided(total, float(self.k) if average == "visited" else 1.0)
 
-    def _sum(self, quantity: Quantity, each: Bounded, visits: Pair) -> Bounded:
-        """The sum over tasks, plus the part of each task that no w can fit times its visits."""
-        total = self._weighted(each, self._ones(len(each.doubt)))
-        if not quantity.form.with_unfitted:
-            return total
-        doubts, learned = self.moments.doubts, self.geometry.num_learned
-        unfitted = self._own(quantity, Bounded(self.moments.unexplained, doubts.unexplained))
-        extra = self._weighted(unfitted, (visits[0][:learned], visits[1][:learned]))
-        doubt = total.doubt + extra.doubt + doubts.known * float(extra.value[0])
-        return Bounded(two_floats().add(*total.value, *extra.value), doubt)
+    def _mean_of_tasks(self, each: Bounded) -> Bounded:
+        counts = self.geometry.counts[: self.geometry.num_learned].astype(np.float64)
+        return self._divided(self._weighted(each, (counts, np.zeros_like(counts))), counts.sum())
 
     def _reach(self, *, final: bool) -> Array:
         """The root mean square of the factor of errors of rows: |z| now, or summed over all steps.
@@ -275,7 +272,7 @@ class _Conclusion:
         """
         tools, moments = two_floats(), self.moments
         factors = moments.weights(form)
-        exact = self._ones(len(factors[0])) if share is None else share
+        exact = _ones(len(factors[0])) if share is None else share
         weights = tools.mul(*factors, 0.5 * exact[0], 0.5 * exact[1])
         parts = tools.mul(*weights, *squares.value)
         total = np.maximum(squares.value[0], 0.0) + squares.doubt
@@ -306,9 +303,6 @@ class _Conclusion:
         value: Pair = two_floats().div(*number.value, divisor, np.zeros_like(divisor))
         return Bounded(value, np.asarray(number.doubt / by))
 
-    def _ones(self, count: int) -> Pair:
-        return np.ones(count), np.zeros(count)
-
     def _per_task(self, parts: Pair) -> Pair:
         """Sum R numbers into one per distinct task."""
         if not self.moments.twofold:
@@ -319,6 +313,29 @@ class _Conclusion:
             total = two_floats().total((parts[0][block], parts[1][block]))
             high[m], low[m] = float(total[0]), float(total[1])
         return high, low
+
+
+def _look_ahead(terms: Iterable[Term]) -> bool:
+    return any(term.average == "next" for term in terms)
+
+
+def _zeros(shape: tuple[int, ...]) -> Bounded:
+    return Bounded((np.zeros(shape), np.zeros(shape)), np.zeros(shape))
+
+
+def _ones(count: int) -> Pair:
+    return np.ones(count), np.zeros(count)
+
+
+def _sum(first: Bounded, second: Bounded) -> Bounded:
+    return Bounded(two_floats().add(*first.value, *second.value), first.doubt + second.doubt)
+
+
+def _times(number: Bounded, factor: float) -> Bounded:
+    """The number times a float, which counts as exact."""
+    if abs(factor) == 1:  # also where products would overflow
+        return Bounded((factor * number.value[0], factor * number.value[1]), number.doubt)
+    return Bounded(scaled(number.value, np.full_like(number.value[0], factor)), number.doubt * abs(factor))
 
 
 def _picked(several: Bounded, which: slice | IntArray) -> Bounded:

@@ -18,7 +18,7 @@ from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
 from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
 from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.quantities import LOSS, Average, Quantity
 from forgetting.expectation.request import DEFAULT_RUNS, Request
 from forgetting.orderings.base import drawn_orders
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
@@ -74,7 +74,8 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
 
 def _compiled(request: Request) -> bool:
     """Whether all runs of a batch can be made at once by the compiled loops, which compute losses alone."""
-    plain = all(q.form is LOSS and q.average not in ("error", "each") and not q.held_out for q in request.quantities)
+    averages = ("tasks", "visited", "next", "learnt", "kept")
+    plain = all(term.form is LOSS and term.average in averages and not term.held_out for term in request.terms)
     return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
 
 
@@ -84,26 +85,43 @@ def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Va
     threads = request.simulation.threads or cores()
     orders = drawn_orders(request.ordering, view_of(request.problem), request.last + request.one_more, count, rng)
     keep = np.unique(steps)
+    # the compiled loops know what was forgotten, so that visited terms are that plus what was kept
+    sums = {quantity.name: _beyond_kept(quantity) for quantity in request.quantities}
     losses = before = after = forgotten = np.empty(0)
-    if not all(quantity.subtracts_kept for quantity in request.quantities):
+    if any(average != "visited" for coefficients in sums.values() for average in coefficients):
         losses, before, after = batch_losses(geometry, scheme, orders, request.w0, keep, threads=threads)
     if request.averages("visited"):
         later = keep[keep > 0]
-        values = batch_forgetting(geometry, scheme, orders, request.w0, later, threads=threads)
-        padded = np.concatenate([np.full((count, 1), np.nan), values], axis=1)
+        lost = batch_forgetting(geometry, scheme, orders, request.w0, later, threads=threads)
+        padded = np.concatenate([np.full((count, 1), np.nan), lost], axis=1)
         forgotten = padded[:, np.where(steps > 0, np.searchsorted(later, steps) + 1, 0)]
 
-    def value(quantity: Quantity) -> Array:
-        match quantity.average:
+    def evaluate(average: Average) -> Array:
+        match average:
             case "tasks":
                 return losses[:, np.searchsorted(keep, steps)]
             case "learnt":
                 return curve_at(paper_regret(before), steps)
+            case "kept":
+                return curve_at(paper_regret(after), steps)
             case "next":
                 return next_at(before, steps)
-        return forgotten if quantity.subtracts_kept else forgotten + curve_at(paper_regret(after), steps)
+        return forgotten
 
-    return {quantity.name: value(quantity) for quantity in request.quantities}
+    values = {name: np.zeros((count, len(steps))) for name in sums}
+    for name, coefficients in sums.items():
+        for average, factor in coefficients.items():
+            values[name] += factor * evaluate(average)
+    return values
+
+
+def _beyond_kept(quantity: Quantity) -> dict[Average, float]:
+    """The coefficient of each average, with "visited" for the loss at w_k less that just after the visit."""
+    sums: dict[Average, float] = {}
+    for term in quantity.terms():
+        sums[term.average] = sums.get(term.average, 0.0) + term.coefficient
+    sums["kept"] = sums.get("kept", 0.0) + sums.get("visited", 0.0)
+    return {average: factor for average, factor in sums.items() if factor}
 
 
 def _simulate(request: Request) -> Outcome:
@@ -197,7 +215,7 @@ def _room(request: Request, budget: int) -> tuple[float, float]:
 
 def _numbers(request: Request) -> int:
     """The number of values that all quantities have at one k."""
-    return sum(request.problem.num_tasks if quantity.average == "each" else 1 for quantity in request.quantities)
+    return sum(request.problem.num_tasks if quantity.per_task else 1 for quantity in request.quantities)
 
 
 def _require_room(request: Request, budget: int) -> None:

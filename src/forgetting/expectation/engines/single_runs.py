@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from forgetting.dynamics.metrics import paper_regret, quietly
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.quantities import LOSS, Form, Term
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import NO_UPDATE
 
@@ -65,52 +66,80 @@ def averaged(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, states=trajectory.averaged_states)
 
 
+@quietly
 def values_of(request: Request, trajectory: Trajectory) -> Values:
     """Every quantity of a run at the steps of the request."""
-    return {quantity.name: _value(request, trajectory, quantity) for quantity in request.quantities}
+    reading, steps = _RunReading(request, trajectory), request.steps
+    visits = np.cumsum(np.append(0, trajectory.order != NO_UPDATE))[steps]
+    values = {}
+    for quantity in request.quantities:
+        values[quantity.name] = value = reading.sum_of(quantity.after(2), per_task=quantity.per_task)
+        if quantity.after(1) != quantity.after(2) and np.any(visits <= 1):
+            first = reading.sum_of(quantity.after(1), per_task=quantity.per_task)
+            value[visits <= 1] = first[visits <= 1]
+        if quantity.needs_steps:
+            value[steps == 0] = np.nan
+    return values
 
 
-@quietly
-def _value(request: Request, trajectory: Trajectory, quantity: Quantity) -> Array:
-    steps, where = request.steps, np.searchsorted(trajectory.steps, request.steps)
-    if quantity.average == "error":
-        if request.linear is not None:
-            return _squared_norms(trajectory.errors)[where]
-        iterates = trajectory.scaled_iterates
-        return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
-    if quantity.iterate == "mean":
-        trajectory = averaged(trajectory)
-        table = form_along(request, trajectory, quantity.form, quantity.held_out).now
-        means = table if quantity.average == "each" else table.mean(axis=1)
-        means[steps == 0] = np.nan
-        return means
-    if quantity.average == "tasks" and quantity.form is LOSS and not quantity.held_out:
-        return trajectory.losses[where]
-    along = form_along(request, trajectory, quantity.form, quantity.held_out)
-    match quantity.average:
-        case "each":
-            return along.now
-        case "tasks":
-            return np.asarray(along.now.mean(axis=1))
-        case "next":
-            return next_at(along.before, steps)
-        case "learnt":
-            return curve_at(paper_regret(along.before, trajectory.order), steps)
-        case "incremental":
-            return curve_at(_incremental(quantity.form.along(trajectory), trajectory.order), steps)
-    seen, visits, done = np.full(len(steps), np.nan), np.zeros(along.now.shape[1]), 0
-    learned = np.zeros(len(steps))
-    for i, k in enumerate(steps.tolist()):
-        tasks = trajectory.order[done:k]
-        np.add.at(visits, tasks[tasks != NO_UPDATE], 1)
-        done = k
-        learned[i] = visits.sum()
-        seen[i] = visits @ along.now[i] / max(learned[i], 1) if k else np.nan
-    if not quantity.subtracts_kept:
+class _RunReading:
+    """The terms of quantities at the steps of a request, from one run."""
+
+    def __init__(self, request: Request, trajectory: Trajectory) -> None:
+        self.request, self.trajectory, self.steps = request, trajectory, request.steps
+        self.tables: dict[tuple[Form, bool, str], Along] = {}
+        self.evaluated: dict[tuple[Form, bool, str, str], Array] = {}
+
+    def sum_of(self, terms: Sequence[Term], *, per_task: bool) -> Array:
+        """The sum of the terms."""
+        total = np.zeros((len(self.steps), self.request.problem.num_tasks) if per_task else len(self.steps))
+        for term in terms:
+            key = term.form, term.held_out, term.iterate, term.average
+            if key not in self.evaluated:
+                self.evaluated[key] = self.evaluate(term)
+            total += term.coefficient * self.evaluated[key]
+        return total
+
+    def evaluate(self, term: Term) -> Array:
+        """A term without its coefficient."""
+        trajectory, order = self.trajectory, self.trajectory.order
+        where = np.searchsorted(trajectory.steps, self.steps)
+        if term.average == "error":
+            if self.request.linear is not None:
+                return _squared_norms(trajectory.errors)[where]
+            iterates = trajectory.scaled_iterates
+            return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
+        if (term.average, term.form, term.held_out, term.iterate) == ("tasks", LOSS, False, "last"):
+            return trajectory.losses[where]
+        along = self._along(term)
+        match term.average:
+            case "each":
+                return along.now
+            case "tasks":
+                return np.asarray(along.now.mean(axis=1))
+            case "next":
+                return next_at(along.before, self.steps)
+            case "learnt":
+                return curve_at(paper_regret(along.before, order), self.steps)
+            case "kept":
+                return curve_at(paper_regret(along.after, order), self.steps)
+            case "incremental":
+                return curve_at(_incremental(term.form.along(trajectory), order), self.steps)
+        seen, visits, done = np.zeros(len(self.steps)), np.zeros(along.now.shape[1]), 0
+        for i, k in enumerate(self.steps.tolist()):
+            tasks = order[done:k]
+            np.add.at(visits, tasks[tasks != NO_UPDATE], 1)
+            done = k
+            seen[i] = visits @ along.now[i] / max(visits.sum(), 1)
         return seen
-    # nothing is forgotten after one visit, by definition
-    kept = curve_at(paper_regret(along.after, trajectory.order), steps)
-    return np.where((learned <= 1) & (steps > 0), 0.0, seen - kept)
+
+    def _along(self, term: Term) -> Along:
+        """The form of the term along the run, or along the means of its iterates."""
+        key = term.form, term.held_out, term.iterate
+        if key not in self.tables:
+            run = averaged(self.trajectory) if term.iterate == "mean" else self.trajectory
+            self.tables[key] = form_along(self.request, run, term.form, term.held_out)
+        return self.tables[key]
 
 
 def _incremental(table: Array, order: IntArray) -> Array:

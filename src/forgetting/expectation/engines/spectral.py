@@ -36,8 +36,8 @@ from forgetting.expectation.engines.costs import (
     seconds_of_visits,
 )
 from forgetting.expectation.engines.decimal_moments import TINIEST
-from forgetting.expectation.engines.exact import concluded, moment_map, refusal
-from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.exact import concluded, float64_map, refusal, sums_of_terms
+from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import (
     Ritz,
     SelfAdjoint,
@@ -49,7 +49,7 @@ from forgetting.expectation.engines.powers import (
     stepped,
 )
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.quantities import LOSS, Form, Quantity
+from forgetting.expectation.quantities import Form, Term
 from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
 
@@ -101,8 +101,8 @@ class SpectralEngine(Engine):
         return Cost(needed, begin + run + odds * runs + (1 - odds) * dense)
 
     def solve(self, request: Request) -> Outcome:
-        scored = any(quantity.held_out for quantity in request.quantities)
-        moments = moment_map(request, homogeneous=request.realizable and not scored)
+        scored = any(term.held_out for term in request.terms)
+        moments = float64_map(request, homogeneous=request.realizable and not scored)
         order = f"the map Q on matrices of order {request.geometry.learned_dim}"
         missed = moments.size > moments.dim or bool(moments.unexplained[0].any())
         if scored or (missed and not request.realizable):
@@ -110,14 +110,6 @@ class SpectralEngine(Engine):
             return concluded(request, values, doubts, f"{order}, {how}; the uncertainty is an estimate", estimated=True)
         finite = replace(request, steps=request.steps[request.steps < FOREVER])
         values, doubts, how = _solve(finite, moments) if len(finite.steps) else ({}, {}, "")
-        for quantity in request.quantities if len(finite.steps) else ():
-            name = quantity.name
-            off = _from_the_data(finite, moments, quantity, values[name])
-            doubts[name] = MARGIN * (doubts[name] + off) + TINIEST
-            if quantity.average == "visited" and (quantity.subtracts_kept or moments.solves):
-                values[name][finite.steps == 1] = doubts[name][finite.steps == 1] = 0.0  # nothing is forgotten yet
-            left, off = _unfitted(moments, quantity)
-            values[name], doubts[name] = values[name] + left, doubts[name] + off
         if request.forever:
             endless = replace(request, steps=request.steps[request.steps == FOREVER])
             limits, limit_doubts, said = _solve_affine(endless, moments)
@@ -133,10 +125,10 @@ class SpectralEngine(Engine):
 
 def _is_affine(request: Request) -> bool:
     """Whether the affine recursion is needed: no w solves all tasks, or held-out data are scored."""
-    return not request.realizable or any(quantity.held_out for quantity in request.quantities)
+    return not request.realizable or any(term.held_out for term in request.terms)
 
 
-def _solve_affine(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+def _solve_affine(request: Request, moments: Float64Moments) -> tuple[Values, Values, str]:
     """Values, doubts and the way they were computed, by the affine recursion."""
     spectrum = AffineSpectrum(
         request, moments, dense=min(DENSE_LIMIT, AFFINE_LIMIT), unsettled=UNSETTLED_LIMIT, most=MAX_LANCZOS
@@ -159,46 +151,33 @@ def _cost_of_affine(request: Request) -> Cost:
     needed = 8.0 * order * columns * 2
     if order <= min(DENSE_LIMIT, AFFINE_LIMIT):
         return Cost(needed, begin + seconds_of_diagonalising(request))
-    runs = sum(geometry.num_distinct if quantity.average == "each" else 1 for quantity in request.quantities)
+    runs = sum(geometry.num_distinct if quantity.per_task else 1 for quantity in request.quantities)
     width = lanczos_width(request, each=False, most=MAX_LANCZOS)
     lanczos = runs * 2 * seconds_of_lanczos(request, width)  # what the mean adds costs as much again
     odds = chance_to_settle(request, width, MAX_LANCZOS) if order <= UNSETTLED_LIMIT else 1.0
     return Cost(needed, begin + lanczos + (1 - odds) * seconds_of_diagonalising(request))
 
 
-def _from_the_data(request: Request, moments: Moments, quantity: Quantity, value: Array) -> Array:
+def _from_the_data(request: Request, moments: Float64Moments, term: Term, steps: IntArray, value: Array) -> Array:
     """An estimate of the error that errors of the bases, the solution and the labels cause in powers of Q."""
-    geometry, steps = request.geometry, request.steps.astype(float)
-    shape = (-1, *[1] * (value.ndim - 1))
+    geometry = request.geometry
+    count = steps.astype(float).reshape(-1, *[1] * (value.ndim - 1))
     each_step = 4 * EPS * (float(np.max(geometry.conditions, initial=1.0)) - 1)  # beside that of eigenvalues
     size = moments.unit * float(np.linalg.norm(moments.first[0]))
     start = geometry.best.misplaced / size if size > 0 else 0.0
-    relative = (each_step * steps + 8 * EPS * geometry.condition + start * (2 + start)).reshape(shape) * np.abs(value)
+    relative = (each_step * count + 8 * EPS * geometry.condition + start * (2 + start)) * np.abs(value)
     # labels that no w fits keep z away from where it should be
-    e = (moments.unit * moments.doubts.drift * np.minimum(steps + 1, 4 * geometry.condition)).reshape(shape)
-    largest = float(np.sqrt(np.max(moments.weights(quantity.form)[0], initial=0.0)))
-    e = e * (1.0 if quantity.average == "error" else largest)
+    e = moments.unit * moments.doubts.drift * np.minimum(count + 1, 4 * geometry.condition)
+    largest = float(np.sqrt(np.max(moments.weights(term.form)[0], initial=0.0)))
+    e = e * (1.0 if term.average == "error" else largest)
     return np.asarray(relative + 2 * np.sqrt(np.abs(value)) * e + e**2)
-
-
-def _unfitted(moments: Moments, quantity: Quantity) -> tuple[Array, Array]:
-    """The part of a quantity that no w can fit, which is the same at all steps, and a bound on its error."""
-    geometry = moments.geometry
-    left, off = moments.unexplained[0], moments.doubts.unexplained
-    if quantity.subtracts_kept or quantity.average == "error" or not quantity.form.with_unfitted or not left.any():
-        return np.zeros(()), np.zeros(())
-    off = off + 8 * EPS * left
-    if quantity.average == "each":
-        return left[geometry.index], off[geometry.index]
-    share = geometry.counts / geometry.num_tasks if quantity.average == "tasks" else moments.probability[0]
-    return np.asarray(share @ left), np.asarray(share @ off)
 
 
 class _UnsettledError(Exception):
     """Lanczos did not settle, and there is a better way."""
 
 
-def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
+def _solve(request: Request, moments: Float64Moments) -> tuple[Values, Values, str]:
     """Expected quantities at the given steps, estimates of their absolute errors, and the way they were computed."""
     order = moments.size * (moments.size + 1) // 2
     if order > (DENSE_LIMIT if request.averages("visited") else min(ONE_RUN_LIMIT, DENSE_LIMIT)):
@@ -209,23 +188,22 @@ def _solve(request: Request, moments: Moments) -> tuple[Values, Values, str]:
     return _Spectrum(request, moments, diagonalise(moments)).solve()
 
 
-Kind = Literal["mean", "each", "drawn", "kept", "square"]  # over all tasks; of every task; of the task that is drawn
+Kind = Literal["error", "tasks", "each", "drawn", "kept"]  # "drawn" is the form of the task that is drawn
 
 
 class _Spectrum:
     """The quantities of one request from the spectrum of Q: by diagonalisation if a factor is given, or by Lanczos."""
 
-    def __init__(self, request: Request, moments: Moments, factor: tuple[Array, Any] | None) -> None:
+    def __init__(self, request: Request, moments: Float64Moments, factor: tuple[Array, Any] | None) -> None:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
         self.start = self._packed(moments.second()[0] * moments.unit**2)
-        self.functionals = {key: self._functional(*key) for q in request.quantities for key in _keys(q)}
+        after_one = [term for quantity in request.quantities for term in quantity.after(1) if 1 in request.steps]
+        self.functionals = {_key(term): self._functional(*_key(term)) for term in (*request.terms, *after_one)}
         self.main = self.ritz(self.start, moments.device.xp.concat(list(self.functionals.values()), axis=0))
-        self.visits: dict[Form, tuple[Array, Array]] = {}
+        self.visits: dict[Form, tuple[Array, Array]] = {}  # at all steps but 1
 
     def solve(self) -> tuple[Values, Values, str]:
-        values, errors = {}, {}
-        for quantity in self.request.quantities:
-            values[quantity.name], errors[quantity.name] = self._of(quantity)
+        values, errors = sums_of_terms(self.request, self.moments, self.evaluate)
         if self.factor is not None:
             return values, errors, "diagonalised"
         return values, errors, f"by Lanczos{'' if self.main.settled else ', which did not settle'}"
@@ -258,9 +236,9 @@ class _Spectrum:
             return pack((rows.T * device.put(0.5 * share[which] * weights[which])) @ rows, device)
 
         match kind:
-            case "square":
+            case "error":
                 return self._packed(np.eye(moments.size))[None, :]
-            case "mean":
+            case "tasks":
                 return packed((geometry.counts / geometry.num_tasks)[owner])[None, :]
             case "each":
                 ones = np.ones(len(owner))
@@ -270,57 +248,50 @@ class _Spectrum:
             case "kept":
                 return packed(moments.probability[0][owner] * (1 - moments.gains[0]) ** 2)[None, :]
 
-    def _of(self, quantity: Quantity) -> tuple[Array, Array]:
-        """A quantity at all steps, and an estimate of its error."""
-        form, steps, index = quantity.form, self.steps, self.moments.geometry.index
+    def evaluate(self, term: Term, steps: IntArray) -> tuple[Array, Array]:
+        """A term at some steps, without its coefficient, and an estimate of its error."""
+        index, left = self.moments.geometry.index, np.zeros(())
+        if term.average == "kept" and self.moments.solves:
+            return np.zeros(len(steps)), np.zeros(len(steps))
         with np.errstate(invalid="ignore", divide="ignore"):
-            match quantity.average:
-                case "each":
-                    value, doubt = self._evaluated((form, "each"), summed=False)
-                    return np.maximum(value[:, index], 0), doubt[:, index]
-                case "learnt":
-                    value, doubt = self._evaluated((form, "drawn"), summed=True)
-                    return np.maximum(value[:, 0], 0) / steps, doubt[:, 0] / steps
-                case "visited":
-                    total, lost = self._visited(form)
-                    if not quantity.subtracts_kept:
-                        return np.where(steps > 0, np.maximum(total, 0) / steps, np.nan), lost / steps
-                    kept, doubt = self._evaluated((form, "kept"), summed=True)
-                    value, error = (total - kept[:, 0]) / steps, (lost + doubt[:, 0]) / steps
-                    return np.where(steps > 0, value, np.nan), error
-            value, doubt = self._evaluated(_keys(quantity)[0], summed=False)
-            return np.maximum(value[:, 0], 0), doubt[:, 0]
+            if term.average == "visited":
+                value, doubt = self._visited(term.form, steps)
+            else:
+                value, doubt = self._evaluated(_key(term), steps, summed=term.needs_steps)
+                several = index if term.average == "each" else 0
+                value, doubt = value[:, several], doubt[:, several]
+            if term.needs_steps:
+                value, doubt = value / steps, doubt / steps
+        off = _from_the_data(self.request, self.moments, term, steps, value)
+        doubt = MARGIN * (doubt + off) + TINIEST
+        if term.average == "each" and term.form.with_unfitted:
+            left = self.moments.unexplained[0][index]
+            doubt = doubt + self.moments.doubts.unexplained[index] + 8 * EPS * left
+        return value + left, doubt
 
-    def _evaluated(self, key: tuple[Form, Kind], *, summed: bool) -> tuple[Array, Array]:
+    def _evaluated(self, key: tuple[Form, Kind], steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
         device = self.moments.device
         against = self.functionals[key]
         inner = device.take(against @ self.main.basis.T) * self.main.weights
         norm = device.xp.linalg.vector_norm
         size = device.take(norm(against, axis=1)) * float(norm(self.start))
-        return _evaluate(self.main, inner, size, self.steps, summed=summed)
+        return _evaluate(self.main, inner, size, steps, summed=summed)
 
-    def _visited(self, form: Form) -> tuple[Array, Array]:
+    def _visited(self, form: Form, steps: IntArray) -> tuple[Array, Array]:
         if form not in self.visits:
             forms = self.functionals[form, "each"]
             self.visits[form] = _visited(
-                self.moments, self.main, self.start, forms, self.ritz, self.steps, shared=self.factor is not None
+                self.moments, self.main, self.start, forms, self.ritz, steps, shared=self.factor is not None
             )
         return self.visits[form]
 
 
-def _keys(quantity: Quantity) -> list[tuple[Form, Kind]]:
-    """The functionals that a quantity is made of."""
-    form = quantity.form
-    match quantity.average:
-        case "error":
-            return [(LOSS, "square")]
-        case "tasks":
-            return [(form, "mean")]
-        case "each":
-            return [(form, "each")]
-        case "visited":
-            return [(form, "each"), (form, "kept")] if quantity.subtracts_kept else [(form, "each")]
-    return [(form, "drawn")]  # next and learnt
+def _key(term: Term) -> tuple[Form, Kind]:
+    """The functional that a term is computed from."""
+    match term.average:
+        case "error" | "tasks" | "each" | "kept":
+            return term.form, term.average
+    return term.form, "each" if term.average == "visited" else "drawn"
 
 
 def decay(moments: SelfAdjoint) -> float:
@@ -371,7 +342,7 @@ def _at_most(value: float, k: int, summed: bool) -> float:
 
 
 def _visited(
-    moments: Moments,
+    moments: Float64Moments,
     main: Ritz,
     start: Any,
     forms: Any,
@@ -411,7 +382,7 @@ def _visited(
     return total, doubt
 
 
-def _cross(moments: Moments, task: int, main: Ritz, mine: Ritz) -> Array:
+def _cross(moments: Float64Moments, task: int, main: Ritz, mine: Ritz) -> Array:
     """<e_i, S_m e_j S_m> times the weights of both, for the basis of `mine` (rows) and of `main` (columns)."""
     inner = moments.device.take(mine.basis @ stepped(moments, task, main.basis).T)
     return np.asarray(inner * mine.weights[:, None] * main.weights[None, :])

@@ -1,8 +1,8 @@
 """Appendix C: the map Q[A] = (1/T) sum_m P_m A P_m, P_m = I - X_m^+ X_m, on all d x d matrices.
 
-These are the lemmas of the 1/k rate. `forgetting.expectation.engines.moment_map` has Q on symmetric matrices of the row
-space, which is all that expectations need. These lemmas speak of every matrix and of the whole space, so Q is applied
-here as it is defined.
+These are the lemmas of the 1/k rate. `forgetting.expectation.engines.float64_moments` has Q on symmetric matrices of
+the row space, which is all that expectations need. These lemmas speak of every matrix and of the whole space, so Q is
+applied here as it is defined.
 """
 
 from __future__ import annotations

@@ -1,25 +1,30 @@
-"""Second moments on a device: the maps of `Moments` in float64, written to the array API.
+"""Second moments in float64, on the processor or on a device, written to the array API.
 
-Q[A] is two large matrix products with small batched products between them. Tasks are grouped by rank, so that the rows
-of a group are one array (tasks, rank, n). A stack of matrices has its axis in the middle (n x stack x n), such that the
-large products are single calls for the whole stack. Nothing is moved while steps are made: what steps add to values and
-to bounds on errors stays on the device until a quantity is read.
+Q[A] is two large matrix products with small products of the tasks between them: compiled loops on the processor, and
+batched products on a device, where tasks are grouped by rank, so that the rows of a group are one array (tasks, rank,
+n). A stack of matrices has its axis in the middle (n x stack x n), such that the large products are single calls for
+the whole stack. Nothing is moved while steps are made: what steps add to values and to bounds on errors stays on the
+device until a quantity is read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
-from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments
+from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments, kernels
 from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 
-PART = 2**27  # numbers of the products that are held at once: a GiB
+STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
+PART = 2**22  # numbers in the products that are made at once on the processor: 32 MiB
+WIDE = 24  # directions of a task up to which compiled loops are quicker than matrix products
+PART_THERE = 2**27  # numbers of the products that are held at once on a device: a GiB
 
 
 class _Group(NamedTuple):
@@ -31,18 +36,19 @@ class _Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceMoments(Moments):
-    """`Moments` whose matrices live on a device. Its states keep n x (1 + tasks) x n, with tasks sorted by rank.
+class Float64Moments(Moments):
+    """`Moments` in float64. Their states keep n x (1 + tasks) x n on the device, where tasks are sorted by rank.
 
-    Steps are those of independent draws.
+    Steps of states are those of independent draws.
     """
 
     # --------------------------------------------------------------------------------------- what is moved, once
 
     @cached_property
     def _sorted(self) -> IntArray:
-        """The learned tasks, by rank."""
-        return np.argsort(self.geometry.ranks[: self.geometry.num_learned], kind="stable")
+        """The learned tasks, by rank; as they are on the processor."""
+        ranks = self.geometry.ranks[: self.geometry.num_learned]
+        return np.arange(len(ranks)) if self.device.host else np.argsort(ranks, kind="stable")
 
     @cached_property
     def _sorted_there(self) -> Any:
@@ -56,18 +62,15 @@ class DeviceMoments(Moments):
 
     @cached_property
     def _groups(self) -> list[_Group]:
+        """Runs of tasks of one rank."""
         ranks = self.geometry.ranks[self._sorted]
-        ends = np.cumsum(ranks)
-        groups = []
-        for rank in np.unique(ranks).tolist():
-            first, last = np.searchsorted(ranks, [rank, rank + 1]).tolist()
-            before = int(ends[first - 1]) if first else 0
-            groups.append(_Group(int(rank), slice(first, last), slice(before, int(ends[last - 1]))))
-        return groups
+        cuts = [0, *(np.flatnonzero(np.diff(ranks)) + 1).tolist(), len(ranks)]
+        ends = [0, *np.cumsum(ranks).tolist()]
+        return [_Group(int(ranks[a]), slice(a, b), slice(ends[a], ends[b])) for a, b in pairwise(cuts)]
 
     @cached_property
     def _rows(self) -> tuple[Any, Any]:
-        """a and b of all R directions."""
+        """a and b of all R directions, on the device."""
         return self.device.put(self.left[0]), self.device.put(self.right[0])
 
     @cached_property
@@ -122,23 +125,25 @@ class DeviceMoments(Moments):
     # ------------------------------------------------------------------------------------------------------ the maps
 
     def apply(self, moments: Any) -> Any:
+        """Q[A], for one matrix or for each of several (along the first axis)."""
         if moments.ndim == 2:
             return self._mapped(moments[:, None, :])[:, 0, :]
         swapped = self.device.xp.permute_dims(moments, (1, 0, 2))
         return self.device.xp.permute_dims(self._mapped(swapped), (1, 0, 2))
 
     def step(self, task: int, moments: Any) -> Any:
-        xp, block = self.device.xp, self.geometry.block(task)
+        """S_m A S_m^T for one matrix, or for each of a stack, on the device."""
+        turned, block = self.device.xp.linalg.matrix_transpose, self.geometry.block(task)
         left, right = (rows[block, :] for rows in self._rows)
         products = right @ moments
-        half = left.T @ ((0.5 * (products @ right.T)) @ left - products)
-        return moments + (half + xp.linalg.matrix_transpose(half))
+        half = left.T @ (0.5 * (products @ right.T) @ left - products)
+        return moments + (half + turned(half))
 
     def pulled(self, moments: Any, pushes: Any) -> Any:
+        """sum_m p_m a_m b_m^T A c_m for one matrix, or for each of a stack; c_m is n x q for each distinct task."""
         xp, lead = self.device.xp, moments.shape[:-2]
         _, right, weights = self._learned
-        seen, pushes = right @ moments, xp.take(pushes, self._sorted_there, axis=0)
-        parts = []
+        seen, pushes, parts = right @ moments, xp.take(pushes, self._sorted_there, axis=0), []
         for rank, tasks, rows in self._groups:
             number = tasks.stop - tasks.start
             own = xp.reshape(seen[..., rows, :], (*lead, number, rank, self.size)) @ pushes[tasks, :, :]
@@ -147,39 +152,87 @@ class DeviceMoments(Moments):
 
     def _mapped(self, stack: Any) -> Any:
         """Q[A] for a stack along the middle axis, in parts that fit."""
-        most = max(1, PART // max(1, self.size * len(self._places)))
+        most = max(1, PART_THERE // max(1, self.size * len(self._places)))
         count = stack.shape[1]
+        if self.device.host:
+            return self._mix(np.ascontiguousarray(stack))[0]
         if count <= most:
-            return self._mixed_there(stack)[0]
+            return self._mix(stack)[0]
         ends = [(first, min(first + most, count)) for first in range(0, count, most)]
-        parts = [self._mixed_there(stack[:, first:last, :])[0] for first, last in ends]
+        parts = [self._mix(stack[:, first:last, :])[0] for first, last in ends]
         return self.device.xp.concat(parts, axis=1)
 
-    def _mixed_there(self, stack: Any) -> tuple[Any, list[Any], Any]:
-        """Q[A]; for each group b_m^T A b_m, (tasks, rank * stack, rank); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A."""
-        xp, (size, count, _) = self.device.xp, stack.shape
+    def _mix(self, stack: Any) -> tuple[Any, Any, Any]:
+        """Q[A]; b_i^T A b_i of the learned directions, (stack, R); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A of the first.
+
+        The last is left to `_add_visits` on the processor.
+        """
         left, right, weights = self._learned
+        if self.device.host:
+            return *self.mixed(stack, weights), None
+        xp, (size, count, _) = self.device.xp, stack.shape
         products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self._places), count, size))
-        squares, parts = [], []
+        diagonals, parts = [], []
         for rank, tasks, rows in self._groups:
             number = tasks.stop - tasks.start
             own = xp.reshape(products[rows, :, :], (number, rank * count, size))
             a, b = (xp.reshape(all_rows[rows, :], (number, rank, size)) for all_rows in (left, right))
             square = own @ xp.linalg.matrix_transpose(b)
-            squares.append(square)
+            blocks = xp.permute_dims(xp.reshape(square, (number, rank, count, rank)), (2, 0, 1, 3))
+            diagonals.append(xp.reshape(xp.linalg.diagonal(blocks), (count, number * rank)))
             parts.append(xp.reshape((0.5 * square) @ a - own, (number * rank, count * size)))
         completed = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
         half = xp.reshape(weights.T @ completed, (size, count, size))
-        return stack + (half + xp.permute_dims(half, (2, 1, 0))), squares, completed
+        moved = stack + (half + xp.permute_dims(half, (2, 1, 0)))
+        return moved, xp.concat(diagonals, axis=1), completed[:, :size]
 
-    def _diagonals(self, squares: list[Any], count: int) -> Any:
-        """b_i^T A b_i of the learned directions for each matrix of a stack, from their blocks; (stack, R)."""
-        xp, parts = self.device.xp, []
-        for (rank, tasks, _), square in zip(self._groups, squares, strict=True):
-            number = tasks.stop - tasks.start
-            blocks = xp.permute_dims(xp.reshape(square, (number, rank, count, rank)), (2, 0, 1, 3))
-            parts.append(xp.reshape(xp.linalg.diagonal(blocks), (count, number * rank)))
-        return xp.concat(parts, axis=1)
+    def mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
+        """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
+
+        Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
+        stay in this order, or an antisymmetric rounding error appears that is never damped.
+        """
+        size = stack.shape[1] * stack.shape[2]
+        half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
+        for first, last in pairwise(self._cuts(size)):
+            own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
+            completed, quadratic[:, own] = self.completed(stack, slice(first, last))
+            half += weights[own].T @ completed.reshape(len(completed), size)
+        result = stack.copy()
+        kernels().add_symmetric(result, half.reshape(stack.shape))
+        return result, quadratic
+
+    def _cuts(self, size: int) -> list[int]:
+        """The tasks at which parts of about PART products of `size` numbers begin, and the end of the last part."""
+        offsets, tasks = self.geometry.offsets, self.geometry.num_learned
+        step = max(1, PART // max(size, 1))
+        if offsets[tasks] <= step:
+            return [0, tasks]
+        inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
+        return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
+
+    def completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
+        """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
+
+        `tasks` selects tasks; None for all.
+        """
+        size, count, _ = stack.shape
+        first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
+        offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
+        span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
+        left, right = self.left[0][span], self.right[0][span]
+        products = (right @ stack.reshape(size, count * size)).reshape(len(right), count, size)
+        quadratic = np.empty((count, len(right)))
+        if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
+            kernels().complete_blocks(left, right, offsets, products, quadratic)
+            return products, quadratic
+        for begin, end in pairwise(offsets.tolist()):  # the same, by matrix products
+            block = slice(begin, end)
+            own = np.ascontiguousarray(np.swapaxes(products[block], 0, 1))
+            square = own @ right[block].T
+            quadratic[:, block] = np.diagonal(square, axis1=1, axis2=2)
+            products[block] = np.swapaxes(0.5 * square @ left[block] - own, 0, 1)
+        return products, quadratic
 
     # ----------------------------------------------------------------------------------------------------- the states
 
@@ -196,49 +249,83 @@ class DeviceMoments(Moments):
     def advance(self, state: State, order: IntArray) -> None:
         assert np.all(order < 0), "devices have independent draws alone"
         for _ in range(len(order)):
-            self._watch_there(state)
-            self._gather_there(state)
-            self._step_there(state)
+            self._watch_state(state)
+            self._gather_state(state)
+            self._make_step(state)
 
-    def _step_there(self, state: State) -> None:
+    def _make_step(self, state: State) -> None:
         """One step of all moments and of E."""
         xp, stack, error = self.device.xp, state.stack[0], state.error
         first: Any = stack[:, 0, :]
-        tau, trace = self._trace_there(first) + self.doubts.base, xp.linalg.trace(error)
+        tau, trace = self._own_trace(first) + self.doubts.base, xp.linalg.trace(error)
         ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
-        moved, squares, completed = self._mixed_there(ends)
-        diagonals = self._diagonals(squares, 2)
+        moved, diagonals, completed = self._mix(ends)
         now, doubt = diagonals[0, :], diagonals[1, :]
         own, reading = self._noise
-        doubt = xp.clip(doubt, 0.0) + own * trace + reading * tau
-        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0), state.learnt[1]
+        doubt = xp.clip(doubt, 0.0, None) + own * trace + reading * tau
+        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0, None), state.learnt[1]
         state.learnt_doubt = state.learnt_doubt + self._chance * doubt
         following = moved[:, :1, :]
         if stack.shape[1] > 1:
             following = xp.concat([following, self._mapped(stack[:, 1:, :])], axis=1)
-            self._add_visits(following, first, xp.reshape(completed, (len(self._places), 2, self.size))[:, 0, :])
-        state.error = self._noisy_there(moved[:, 1, :], moved[:, 0, :], tau, trace)
+            self._add_visits(following, first, completed)
+        state.error = self._noisy_error(moved[:, 1, :], moved[:, 0, :], tau, trace)
         state.stack = following, state.stack[1]
         state.travelled = state.travelled + tau
         state.steps += 1
 
-    def _noisy_there(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
+    def step_all(
+        self,
+        task: int,
+        parents: IntArray,
+        places: IntArray,
+        shares: Pair,
+        layer: tuple[Pair, Array],
+        out: tuple[Pair, Array],
+    ) -> None:
+        (moments, errors), (sums, sum_errors) = layer, out
+        for at in range(0, len(parents), STACK):
+            which, where = parents[at : at + STACK], places[at : at + STACK]
+            share = shares[0][at : at + STACK][:, None, None]
+            before, doubt = moments[0][which], errors[which]
+            moved = self.step(task, before)
+            tau = self.trace(before) + self.doubts.base
+            trace = np.trace(doubt, axis1=1, axis2=2)
+            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.doubts.noise[task])
+            sums[0][where] += share * moved
+            sum_errors[where] += share * moved_doubt
+
+    def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
+        """Add the errors of one step to bounds on errors."""
+        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
+        errors = errors + noise[0] * moments
+        places = np.arange(self.size)
+        diagonal = (noise[2] * (trace + after))[:, None] + np.where(places < self.dim, (noise[1] * tau)[:, None], 0.0)
+        errors[:, places, places] += diagonal
+        return errors
+
+    def _noisy_error(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
         """Add the error of one step to E."""
         xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
         after = xp.linalg.trace(error)
-        after = xp.clip(after, 0.0)
+        after = xp.clip(after, 0.0, None)
         return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
 
-    def _trace_there(self, matrix: Any) -> Any:
+    def _own_trace(self, matrix: Any) -> Any:
         """tr(A) without the constants and the sums."""
         diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
-        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0))
+        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0, None))
 
     def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
         """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, self._learned[0], self.size
         chance = self._task_chance
-        most = max(1, PART // n**2)
+        if self.device.host:
+            offsets, first = self.geometry.offsets[: self.geometry.num_learned + 1], np.ascontiguousarray(first)
+            completed = self.completed(first[:, None])[0][:, 0]
+            kernels().add_steps(first, completed, left, offsets, chance, following[:, 1:])
+            return
+        most = max(1, PART_THERE // n**2)
         for rank, tasks, rows in self._groups:
             for start in range(tasks.start, tasks.stop, most):
                 stop = min(tasks.stop, start + most)
@@ -249,20 +336,20 @@ class DeviceMoments(Moments):
                 moved = moved * chance[start:stop][:, None, None]
                 following[:, 1 + start : 1 + stop, :] += xp.permute_dims(moved, (1, 0, 2))
 
-    def _watch_there(self, state: State) -> None:
+    def _watch_state(self, state: State) -> None:
         """Add the losses of held-out data just after the next step."""
         if state.kept is None:
             return
         xp, (rows, chance, own, reading) = self.device.xp, self._tests
         first, error = state.stack[0][:, 0, :], state.error
         trace = xp.linalg.trace(error)
-        tau = self._trace_there(first) + self.doubts.base + self.doubts.test_base
+        tau = self._own_trace(first) + self.doubts.base + self.doubts.test_base
         squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
-        doubts = xp.clip(doubts, 0.0) + own * xp.clip(trace, 0.0) + reading * tau + UNDERFLOW
+        doubts = xp.clip(doubts, 0.0, None) + own * xp.clip(trace, 0.0, None) + reading * tau + UNDERFLOW
         (value, low), doubt = state.kept
         state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
 
-    def _gather_there(self, state: State) -> None:
+    def _gather_state(self, state: State) -> None:
         """Let (x, s) become (x, s + x)."""
         if not self.averaged:
             return
@@ -306,10 +393,10 @@ class DeviceMoments(Moments):
         made = super().reading(here, visits, chance, certain=certain)
         if state.stack[0].shape[1] == 1:
             return made
-        visited = self._visited_there(state.stack[0])
+        visited = self._visited_squares(state.stack[0])
         return made._replace(visited=Squares((visited, np.zeros_like(visited)), state.steps * made.now.doubt))
 
-    def _visited_there(self, stack: Any) -> Array:
+    def _visited_squares(self, stack: Any) -> Array:
         """E c_m rho_i^2 of all R directions."""
         xp, right, geometry = self.device.xp, self._rows[1], self.geometry
         values = np.zeros(len(self.squares[0]))
@@ -324,6 +411,8 @@ class DeviceMoments(Moments):
         return values
 
     def quadratic(self, moments: Array, rows: Array) -> Array:
+        if self.device.host:
+            return super().quadratic(moments, rows)
         right = self._rows[1] if rows is self.right[0] else self.device.put(rows)
         return np.stack(
             [
