@@ -276,8 +276,8 @@ def test_the_numbers_of_the_evidence_are_those_of_closed_forms_and_other_bounds(
     assert evidence.known.share == pytest.approx(evidence.record.ratio, rel=1e-6)  # the record is from these tasks
 
     def allowed(k):  # the smallest of the universal bounds, against 5 / (k-1)^(1/4)
-        keys = ["trivial", "attia2025:with", "thm:cl_by_sgd_main", "here:weights"]
-        ends = {"thm:cl_by_sgd_main": ["/product", "/proof"], "here:weights": []}
+        keys = ["trivial", "attia2025:with", "thm:cl_by_sgd_main", "here:last-iterate"]
+        ends = {"thm:cl_by_sgd_main": ["/product", "/proof"]}
         names = [f"{key}/forgetting{end}" for key in keys for end in ends.get(key, [""])]
         return min(fg.bounds.get(name).value(fg.bounds.Setting(), k) for name in names) * (k - 1) ** 0.25 / 5
 

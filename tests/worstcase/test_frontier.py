@@ -254,17 +254,17 @@ def test_equiangular_tasks_tend_to_the_limit_of_the_page():
 
 def test_upper_bounds_come_from_more_tasks_and_fewer_steps_where_that_is_a_proof():
     entries = [
-        Entry("loss", None, 2, evidence="certified", upper=0.103, proof="0" * 64),
+        Entry("loss", None, 2, evidence="certified", upper=0.08, proof="0" * 64),
         Entry("loss", None, 4, evidence="certified", upper=0.06),
         Entry("forgetting", None, 2, evidence="certified", upper=0.047),
     ]
-    assert upper_bound(entries, "loss", "with-replacement", 5, 2) == (0.103, "certificate of T = inf")
-    assert upper_bound(entries, "loss", "with-replacement", None, 2) == (0.103, "certificate")
-    assert upper_bound(entries, "loss", "with-replacement", None, 3) == (0.103, "certificate of k = 2")
+    assert upper_bound(entries, "loss", "with-replacement", 5, 2) == (0.08, "certificate of T = inf")
+    assert upper_bound(entries, "loss", "with-replacement", None, 2) == (0.08, "certificate")
+    assert upper_bound(entries, "loss", "with-replacement", None, 3) == (0.08, "certificate of k = 2")
     assert upper_bound(entries, "loss", "with-replacement", 3, 4) == (0.06, "fg.worst_case of T = inf")
-    assert upper_bound(entries, "loss", "with-replacement", None, 1).source == "thm:cl_by_sgd_main/loss/product"
+    assert upper_bound(entries, "loss", "with-replacement", None, 1).source == "here:last-iterate/loss/universal"
     assert upper_bound(entries, "forgetting", "with-replacement", None, 3).source == "trivial/forgetting"
-    assert upper_bound(entries, "loss", "cyclic", 2, 2).value > 0.103
+    assert upper_bound(entries, "loss", "cyclic", 2, 2).value > 0.08
 
 
 def test_the_supremum_over_w_star_does_not_grow_with_k():

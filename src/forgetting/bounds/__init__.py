@@ -4,7 +4,7 @@
 >>> tasks = fg.families.gaussian(T=10, d=50, rank=2, seed=0)
 >>> rows = fg.bounds.evaluate(tasks, fg.orderings.WithoutReplacement(), k=10)
 >>> rows.tightest("forgetting").bound.name
-'the trivial bound'
+'single pass in random order at rate 1/k'
 >>> print(fg.bounds.get("thm:cl_by_sgd_wor/forgetting").formula)
 min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 """

@@ -252,7 +252,7 @@ class Expectation(Result):
         >>> import forgetting as fg
         >>> e = fg.expect(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), [1, 10, 100])
         >>> [curve.label or curve.name for curve in e.figure(bounds=True).series][:3]
-        ['loss', 'forgetting', 'guarantee, loss: two tasks, random ordering: the exact worst case']
+        ['loss', 'forgetting', 'guarantee, loss: last iterate at rate 1/k, with a spectral gap']
         """
         shown = [name for name, value in self.values.items() if np.ndim(value) == np.ndim(self.k)]
         if quantity is not None:

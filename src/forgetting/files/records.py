@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -152,7 +153,7 @@ def field_values(record: Any, skip: str = "") -> dict[str, Any]:
 def _saved_fields(cls: Any) -> dict[str, tuple[Any, bool]]:
     """For each field of a dataclass that is saved, its declared type and whether files must have it."""
     coded = {codec.kind.__name__: codec.kind for codec in _codecs.values()}  # its module may import them for types only
-    hints = get_type_hints(cls, localns=coded)
+    hints = get_type_hints(cls, localns=coded | vars(sys.modules[cls.__module__]))
     return {
         field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
         for field in fields(cls)

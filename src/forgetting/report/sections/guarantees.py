@@ -101,7 +101,7 @@ def phase_diagram(
     The numbers d and k mark a place. A statement has the same colour in every map.
 
     >>> phase_diagram("with replacement", "loss", T=10**12, rank_avg=1, rows=3).names
-    ('the trivial bound', 'Theorem 8, parameter-dependent rate', 'Theorem 10, universal rate')
+    ('the trivial bound', 'Theorem 8, parameter-dependent rate', 'last iterate at rate 1/k')
     """
     bands = []
     smallest = max(2, math.ceil(rank_avg))

@@ -35,7 +35,7 @@ from forgetting.theory.definition import check_point
 from forgetting.theory.expectations import over_orders
 from forgetting.theory.expression import DISTANCE, SUM, E, Expression, K, S, T, last_iterate, number, root
 from forgetting.theory.instance import Instance
-from forgetting.theory.numbering import cite
+from forgetting.theory.numbering import PRINTED, cite
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
 from forgetting.theory.registry import Statement, add_statement, get_bound
@@ -214,7 +214,8 @@ _leaving_one_out = partial(
 def declare_on_sets(bound: Bound) -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
     check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, "sets, {}")
-    add_statement(Statement(claim=replace(check(bound), title="")))
+    claim = check(bound)
+    add_statement(Statement(claim=replace(claim, title="") if bound.label in PRINTED else claim))
 
 
 FORGETTING_WITH = _forgetting(
