@@ -89,7 +89,7 @@ def test_show_has_a_row_for_each_k_and_a_picture(inside, tmp_path):
     done = inside("frontier", "show", "--out", "frontier.png")
     assert (done.code, done.err) == (0, "")
     assert fits(done.out)
-    assert "nothing about the limit" in " ".join(done.out.split())
+    assert "The exponent is 1" in " ".join(done.out.split())
     assert (tmp_path / "frontier.png").read_bytes().startswith(b"\x89PNG")
     rows = {row.k: row for row in fg.worstcase.frontier("loss").envelope}
     lines = {line.split()[1]: line.split() for line in done.out.splitlines() if line[:1].isdigit()}

@@ -99,7 +99,8 @@ def _in_words(chosen: list[Any]) -> None:
         record = None if claim.record is None or evidence is not None else f"Record: {claim.record.sentence}."
         for words in (claim.statement, claim.note, record, None if evidence is None else evidence.sentence):
             if words:
-                say(textwrap.fill(words, terminal_width(), initial_indent="    ", subsequent_indent="    "))
+                filled = textwrap.fill(words, terminal_width() - 4, break_on_hyphens=False)  # keys stay whole
+                say(textwrap.indent(filled, "    "))
 
 
 def _listing(chosen: list[Any]) -> Table:

@@ -58,7 +58,7 @@ class Guarantee:
     >>> A = np.random.default_rng(0).standard_normal((60, 30))
     >>> solution = fg.solve(A, A @ np.ones(30), ordering="with-replacement")
     >>> solution.guarantee.bound, solution.guarantee.value < 0.01
-    ('thm:random_convergence_rate/loss/proof', True)
+    ('here:last-iterate/loss/universal', True)
     >>> print(fg.solve([[1.0], [1.0]], [0.0, 2.0]).guarantee)
     no theorem covers a system without a solution
     """
@@ -163,7 +163,7 @@ def promised(terms: Terms) -> Promise:
     >>> from forgetting.orderings import NormWeighted
     >>> promise = promised(Terms(NormWeighted(), 1000, 20, 10, True, np.ones(20), gap=0.05))
     >>> promise.bound, f"{promise.value:.1e}, {promise.rate:.1e}"
-    ('here:weights/loss', '5.5e-04, 5.3e-23')
+    ('here:last-iterate/loss/gap', '2.2e-24, 5.3e-23')
     >>> promised(Terms(None, 1000, 20, 10, True, None)).bound
     'lem:regret_bound/regret'
     """
