@@ -160,7 +160,7 @@ def least_decay(moments: Float64Moments, start: Array) -> DecayOptimum:
     which identifies the weights of ordinary problems in tens of evaluations; every evaluation adds its cuts. Each
     evaluation is a Lanczos run on matrices of order D, or a diagonalisation for D < 32.
     """
-    search = _Search(moments)
+    search = _BestWeights(moments)
     if not moments.size:
         return DecayOptimum(start, 0.0, 0.0, 0)
     search.evaluate(start)
@@ -183,7 +183,7 @@ class _EnoughError(Exception):
     """The allowed number of evaluations was made."""
 
 
-class _Search:
+class _BestWeights:
     def __init__(self, moments: Float64Moments) -> None:
         self.moments, self.count = moments, moments.geometry.num_distinct
         self.cuts: list[Array] = []

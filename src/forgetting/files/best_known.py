@@ -1,4 +1,4 @@
-"""What is best known: a value in a file, and the SHA-256 of what reaches or proves the value.
+"""The best value that is known, in a file, and the SHA-256 of what reaches or proves the value.
 
 Two halls of fame work in this way: the largest ratio of each statement (`forgetting.theory.record`), and the worst
 tasks of each size (`forgetting.tasks.worst_tasks`). In both, a value is replaced only by a larger one (`larger`), the
@@ -71,7 +71,7 @@ def sealed(kind: str, data: dict[str, Any]) -> str:
 
 
 def unsealed(text: str | bytes, kind: str) -> dict[str, Any]:
-    """What `sealed` was given; an error if the text was changed, or has another format.
+    """The data that `sealed` was given; an error if the text was changed, or has another format.
 
     >>> unsealed(sealed("forgetting/x/1", {"a": 1}).replace("1}", "2}"), "forgetting/x/1")
     Traceback (most recent call last):
@@ -85,7 +85,7 @@ def unsealed(text: str | bytes, kind: str) -> dict[str, Any]:
 
 
 def of_format(text: str | bytes, kind: str) -> dict[str, Any]:
-    """What a JSON text of this format says; an error for another format."""
+    """The data of a JSON text of this format; an error for another format."""
     data = decode_json(text)
     if data.get("format") != kind:
         raise ProblemFileError(f"its 'format' entry is {data.get('format')!r:.60}, not {kind!r}")

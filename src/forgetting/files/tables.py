@@ -136,7 +136,7 @@ def parse_number(word: str) -> float | None:
 
 
 def not_a_number(value: float) -> str:
-    """What an error says of a number that is missing or infinite."""
+    """The words of an error about a number that is missing or infinite."""
     return f"{'nan or nothing' if np.isnan(value) else value} is not a number to compute with"
 
 

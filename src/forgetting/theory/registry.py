@@ -46,7 +46,7 @@ class Statement:
 
     @property
     def words(self) -> Bound | Claim:
-        """What says the name, the source, the status and the note: the claim, or the bound where there is no claim."""
+        """The part that has the name, the source, the status and the note: the claim, else the bound."""
         words = self.claim or self.bound
         assert words is not None
         return words

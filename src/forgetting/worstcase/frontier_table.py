@@ -28,8 +28,8 @@ KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate tha
 #: a remark that every table of slopes has
 SAYS = (
     "A slope is -d log(value) / d log(k) between a row and the one before it. It compares the largest values that are "
-    "known, which are lower bounds, so that it says what these tasks do between these k. The exponent is 1: k E L is at "
-    "most 0.2718 in the limit and k E F at most 1.0432, and the tasks here reach 0.2175 and 0.1839. "
+    "known, which are lower bounds, so that it says what these tasks do between these k. The exponent is 1: k E L is "
+    "at most 0.2718 in the limit and k E F at most 1.0432, and the tasks here reach 0.2175 and 0.1839. "
     "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
 )
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2

@@ -74,7 +74,7 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
         (np.concatenate(data), (np.concatenate(rows).astype(int), np.concatenate(cols).astype(int))), (start, width)
     )
     sizes = [matrix.size for matrix in program.matrices]
-    posed = _Posed(full, program.objective, len(program.normals), sizes, tol)
+    posed = _Program(full, program.objective, len(program.normals), sizes, tol)
     solution = _solution(posed) if start < LONG or not sys.executable else _solved_apart(posed)
     dual = _balanced(solution.z, full[:, 1:], program.objective[1:])
     duals, at = [], len(program.normals)
@@ -92,7 +92,7 @@ def solve(program: Program, tol: float = 1e-9) -> Solved:
     )  # fmt: skip
 
 
-class _Posed(NamedTuple):
+class _Program(NamedTuple):
     """Numbers for clarabel: `full` y, y[0] = 1, has nonnegative rows first, then triangles of matrices."""
 
     full: Any
@@ -110,7 +110,7 @@ class _Solution(NamedTuple):
     status: str
 
 
-def _solution(posed: _Posed) -> _Solution:
+def _solution(posed: _Program) -> _Solution:
     solver = clarabel()
     cones: list[Any] = [solver.NonnegativeConeT(posed.normals)] if posed.normals else []
     cones += [solver.PSDTriangleConeT(size) for size in posed.sizes]
@@ -125,7 +125,7 @@ def _solution(posed: _Posed) -> _Solution:
     return _Solution(np.asarray(end.x), np.asarray(end.z), float(end.obj_val), float(end.obj_val_dual), str(end.status))
 
 
-def _solved_apart(posed: _Posed) -> _Solution:
+def _solved_apart(posed: _Program) -> _Solution:
     """The solution by another process, for which this one waits where signals are answered."""
     command = [sys.executable, "-I", "-c", SERVE, *(path or os.getcwd() for path in sys.path)]
     question: bytes | None = pickle.dumps(posed)

@@ -228,11 +228,11 @@ class _Conclusion:
 
     @property
     def _left_over(self) -> Bounded:
-        """What no w can fit of each distinct task."""
+        """The part of the form of each distinct task that no w can fit."""
         return Bounded(self.moments.unexplained, self.moments.doubts.unexplained)
 
     def _unfitted(self, average: Average, held_out: bool) -> Bounded:
-        """What no w can fit, averaged over all tasks, visits or the next task."""
+        """The part that no w can fit, averaged over all tasks, visits or the next task."""
         each, learned = self._own(held_out, self._left_over), self.geometry.num_learned
         if average == "tasks":
             return self._mean_of_tasks(each)
