@@ -32,13 +32,12 @@ from forgetting.theory.expression import (
     T,
     X,
     called,
-    left_after,
     minimum,
     number,
+    power_left,
     root,
 )
 from forgetting.theory.instance import Instance
-from forgetting.theory.later.published_rates import GAP
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO
@@ -89,11 +88,13 @@ _U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3
 
 
 def _with_gap(s: Setting, k: int) -> float:
-    """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: the first ones, and n near -1/log(1-gap)."""
+    """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: k, those near -1/log(1-gap), the first."""
     gap = known(s.spectral_gap)
-    middle = round(-1 / math.log1p(-gap)) if 0 < gap < 1 else k
-    draws = {k, *range(min(k, len(FIRST)) + 1), *(min(max(middle + i, 0), k) for i in (-1, 0, 1))}
-    return min(left_after(GAP, number(k - n)).compute(s, k) * fresh(n) for n in draws)
+    middle = round(-1 / math.log1p(-gap)) if 0 < gap < 1 else 0 if gap else k
+    draws = {k, *(min(max(middle + i, 0), k) for i in (-1, 0, 1))}
+    if middle <= len(FIRST):  # beyond these u(n) is smooth
+        draws.update(range(min(k, len(FIRST)) + 1))
+    return min(power_left(gap, s.contraction, k - n) * fresh(n) for n in draws)
 
 
 _GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",))

@@ -276,7 +276,7 @@ def _rank_one(instance: Instance) -> str | None:
     return None if instance.tasks.rank_max == 1 else "is about tasks of rank 1"
 
 
-GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _CONDITION = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 _LINEAR_RATE = "linear rate of randomised projections"
 _linear = partial(
@@ -287,7 +287,7 @@ _linear = partial(
 )
 _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015", orderings="i.i.d.")(
     "error",
-    (left_after(GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
     note="Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
     check=compared(
         lambda bound: _error_at_most(_mean_projection),
