@@ -208,7 +208,7 @@ def test_full_disk_is_an_error_and_finished_cells_are_kept(tmp_path):
 def test_many_processes_may_create_one_store(tmp_path):
     code = "import sys; from pathlib import Path; from forgetting.files.store import *; sys.stdin.readline(); " + (
         "s = Store(Path(sys.argv[1])); s.plan([Plan(str(i), i, 'f', '{}', 0) for i in range(50)]); "
-        "print(sum(s.claim(str(i)) for i in range(50))); sys.stdin.readline()"
+        "print(sum(s.claim(str(i)) for i in range(50)), flush=True); sys.stdin.readline()"
     )
     several = [
         subprocess.Popen(
