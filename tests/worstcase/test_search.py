@@ -92,7 +92,7 @@ def test_values_never_fall_in_the_course_of_a_search():
 def test_fixed_ranks_stay_and_free_ranks_gain():
     # a task of full rank solves everything, so that fixed ranks lose 15 % of the free value, whichever maximum is met
     fixed = adversarial_search(3, 4, [1, 4, 1], 2, ranks="fixed", restarts=4, steps=100)
-    free = adversarial_search(3, 4, [1, 4, 1], 2, restarts=4, steps=300)
+    free = adversarial_search(3, 4, [1, 4, 1], 2, restarts=12, steps=300)  # most of them end at the largest value
     assert fixed.tasks.ranks.tolist() == [1, 4, 1]
     assert free.value > fixed.value * 1.1
 
