@@ -24,3 +24,12 @@ def test_a_page_of_all_claims_is_not_replaced_by_a_few(tmp_path, capsys):
     assert main(["--label", "lem:Q trace", "--budget", "5", "--out", str(page), "--force"]) == 2
     assert "would lose the rows of other claims" in capsys.readouterr().err
     assert page.read_text() == "rows of all claims"
+
+
+def test_every_planted_fault_has_its_line():
+    from tools.sabotage import FAULTS
+
+    assert len(FAULTS) == 40
+    for fault in FAULTS:
+        assert fault.file().read_text(encoding="utf-8").count(fault.line) == 1, fault.line
+        assert all((FOLDER.parent / test).exists() for test in fault.tests.split())

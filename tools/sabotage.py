@@ -102,7 +102,7 @@ FAULTS = [
     # studies
     Fault('functions.add(name, function, replace=not name.startswith("forgetting."))',
           "functions.add(name, function, replace=True)", "tests/studies tests/test_plugins.py"),
-    Fault("return _canonical(values)", "return dict(values)", "tests/studies"),
+    Fault("return ENCODER.encode(values)", "return repr(values)", "tests/studies"),
     # the command line, figures and estimators
     Fault("return 128 + number", "return 1", "tests/cli"),
     Fault("part = part if lines[-1] else part.lstrip()", "part = part",
