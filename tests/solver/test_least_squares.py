@@ -450,3 +450,10 @@ def test_errors_that_nothing_bounds_are_called_unknown(monkeypatch):
     found = fg.solve(A, b, method="multipliers")
     assert (found.converged, found.error) == (True, None)
     assert "its error is not known without a decomposition of A" in found.status
+
+
+def test_a_ridge_solution_whose_error_is_above_the_tolerance_has_stopped_and_has_not_converged():
+    solution = fg.solve([[3600.0, 3300.0], [-2e-4, -1e-4]], [2200.0, 1.5], damp=0.1, tol=1e-12)  # sizes 10^7 apart
+    assert solution.error > 1e-12
+    assert not solution.converged
+    assert solution.status.startswith("stopped: x minimises")
