@@ -34,6 +34,7 @@ NAMED = {
     "trivial/forgetting": ("trivial", -3),
     "evron2022:random/forgetting": ("Evron et al. 2022", 0),
     "thm:random_convergence_rate/forgetting": ("the paper, in the dimension", 0),
+    "here:last-iterate/forgetting": ("here, for any dimension", -2),
 }
 PANELS = ("forgetting", "forgetting-with-replacement", "randomness-repetition")
 
