@@ -255,3 +255,11 @@ def test_x_lies_in_the_sets_and_between_the_bounds(nearest):
 def test_a_column_is_told_from_one_right_hand_side():
     with pytest.raises(NotSupportedError, match=r"one right-hand side, a b of shape \(2,\) and not \(2, 1\)"):
         fg.solve(np.eye(2), np.ones((2, 1)), bounds=(0, 1))
+
+
+def test_the_nearest_point_of_two_sets_is_not_where_plain_projections_end():
+    # y <= 0 and x + y <= 0: projections in turn lead (1, 2) to (1, 0) and (0.5, -0.5); the nearest point is the corner
+    sets = [fg.Halfspace([0.0, -1.0, 0.0], 0.0), fg.Halfspace([-1.0, -1.0, 0.0], 0.0)]
+    solution = fg.solve([[0.0, 0.0, 1.0]], [0.0], sets=sets, x0=[1.0, 2.0, 0.0], nearest=True, tol=1e-8)
+    assert solution.converged
+    np.testing.assert_allclose(solution.x, 0.0, atol=1e-6)

@@ -107,7 +107,11 @@ def _parts(line: str) -> list[str]:
 
 
 def _fold(line: str, width: int) -> list[str]:
-    """Lines of at most this width; only a word longer than a line is broken, if possible after its punctuation."""
+    """Lines of at most this width; only a word longer than a line is broken, if possible after its punctuation.
+
+    >>> _fold("  a key/of/parts", 8)
+    ['a key/', 'of/parts']
+    """
     lines = [""]
     for word in re.findall(r"\s+|\S+", line):
         for part in [word] if _length(word) <= width else _parts(word):
