@@ -368,3 +368,12 @@ def test_a_comparison_says_what_its_intervals_are_worth():
     arms = (od.WithReplacement(), fg.schemes.GradientDescent()), (od.Reshuffled(), fg.schemes.GradientDescent())
     found = fg.compare(tasks, *arms, 6, runs=64)
     assert any("normal approximations" in note for note in found.notes)
+
+
+def test_simulated_values_lie_in_ranges_that_the_norms_give():
+    tasks = fg.families.two_lines(
+        1.0
+    )  # |w*| = R = 1; the mean of the two squares has the largest eigenvalue (1 + cos 1)/2
+    e = fg.expect(tasks, fg.orderings.WithReplacement(), 3, method="monte-carlo", runs=50)
+    assert e.ranges["forgetting"] == pytest.approx((0.0, 0.5), rel=1e-12)
+    assert e.ranges["loss"] == pytest.approx((0.0, (1 + np.cos(1.0)) / 4), rel=1e-12)
