@@ -338,8 +338,8 @@ def _shares(split: Split, start: float) -> str:
     taken = [percent(min(max(share, 0.0), 1.0), 1.0) for share in alone]
     return (
         f"Forgetting falls from {number(a, start)} ({where}, once) to {number(d, start)} (random orders, "
-        f"{split.passes} passes): {round(100 * split.randomness)} % of that is randomness, "
-        f"{round(100 * split.repetition)} % repetition. A random order alone takes away {taken[0]}, {split.passes} "
+        f"{split.passes} passes): {_whole_percent(split.randomness)} of that is randomness, "
+        f"{_whole_percent(split.repetition)} repetition. A random order alone takes away {taken[0]}, {split.passes} "
         f"passes in this order {taken[1]}; as many steps as one pass, drawn with replacement, leave "
         f"{number(split.replaced_once, start)}."
     )
@@ -498,6 +498,16 @@ def number(value: float, scale: float = 0.0) -> str:
         return "0"
     short = float(f"{value:.3g}")
     return f"{short:,.0f}" if 1e3 <= abs(short) < 1e9 else f"{value:.3g}"
+
+
+def _whole_percent(share: float) -> str:
+    """A share in whole per cent, also of a share in a damaged file that is too large to be rounded.
+
+    >>> _whole_percent(0.255), _whole_percent(-0.001), _whole_percent(1e308)
+    ('26 %', '0 %', 'inf %')
+    """
+    value = 100 * share
+    return f"{round(value) if math.isfinite(value) else value} %"
 
 
 def percent(part: float, total: float) -> str:
