@@ -3,12 +3,12 @@ PYTHON ?= python3
 OLDEST_PYTHON ?= python3.11
 NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 $(PYTHON); do $$p -c '' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS := constraints.txt
 NEWS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1  # each of two test processes: small matrices, no contention
 
-.PHONY: help quick report test lint machines docs docs-check bench hunt fuzz oldest newest sdist constraints clean
+.PHONY: help quick report test lint machines docs docs-check bench hunt fuzz oldest newest sdist wheel constraints clean
 
 help:
 	@echo "make report       run the main job on embedded data; summary here, HTML in report-out/"
@@ -23,6 +23,7 @@ help:
 	@echo "make oldest       the tests with the oldest dependencies that pyproject.toml allows, in .venv-oldest"
 	@echo "make newest       the tests with the newest dependencies and Python, in .venv-newest"
 	@echo "make sdist        the tests of the source distribution, as it is unpacked"
+	@echo "make wheel        wheel and source distribution in dist/; the wheel in an empty environment, timed"
 	@echo "make constraints  the newest dependencies become the tested ones, in constraints.txt"
 
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
@@ -34,13 +35,14 @@ INSTALL = $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS) -e $(1) || { \
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "forgetting needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP_INSTALL) --upgrade 'pip>=25.1'  # it knows dependency groups
 
 $(VENV)/ready: pyproject.toml constraints.txt | $(BIN)/python
 	@$(call INSTALL,'.[data]')
 	touch $@
 
 $(VENV)/ready-dev: pyproject.toml constraints.txt | $(BIN)/python
-	@$(call INSTALL,'.[dev]')
+	@$(call INSTALL,'.[all]' --group dev)
 	touch $@ $(VENV)/ready
 
 report: $(VENV)/ready
@@ -67,7 +69,7 @@ bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.costs --page docs/how_far.md
 
 docs: $(VENV)/ready
-	@$(call INSTALL,'.[docs]')
+	@$(call INSTALL,'.[data]' --group docs)
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -90,30 +92,42 @@ fuzz: $(VENV)/ready-dev
 
 constraints:
 	$(OLDEST_PYTHON) -m venv --clear .venv-newest
-	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev,docs]'
+	.venv-newest/bin/python $(PIP_INSTALL) --upgrade pip
+	.venv-newest/bin/python $(PIP_INSTALL) -e '.[all]' --group dev --group docs
 	{ echo '# The versions that were tested together. Made by: make constraints'; \
 	  .venv-newest/bin/python -m pip freeze --exclude-editable; } > constraints.new
 	mv constraints.new constraints.txt
 
 oldest:
 	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python $(PIP_INSTALL) --upgrade pip
 	.venv-oldest/bin/python tests/oldest.py > .venv-oldest/constraints.txt
-	.venv-oldest/bin/python $(PIP_INSTALL) -c .venv-oldest/constraints.txt -e '.[dev]'
+	.venv-oldest/bin/python $(PIP_INSTALL) -c .venv-oldest/constraints.txt -e '.[all]' --group dev
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n 2
 
 newest:  # deprecations of what this package calls are news here, not failures
 	$(NEWEST_PYTHON) -m venv --clear .venv-newest
-	.venv-newest/bin/python $(PIP_INSTALL) -e '.[dev]'
+	.venv-newest/bin/python $(PIP_INSTALL) --upgrade pip
+	.venv-newest/bin/python $(PIP_INSTALL) -e '.[all]' --group dev
 	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n 2 $(NEWS)
 
 sdist:
 	rm -rf build/sdist
 	$(PYTHON) -m venv --clear .venv-sdist
-	.venv-sdist/bin/python $(PIP_INSTALL) hatchling
+	.venv-sdist/bin/python $(PIP_INSTALL) --upgrade pip hatchling
 	.venv-sdist/bin/python -m hatchling build -t sdist -d build/sdist
 	tar -xzf build/sdist/*.tar.gz -C build/sdist --strip-components 1
-	.venv-sdist/bin/python $(PIP_INSTALL) -c $(CONSTRAINTS) 'build/sdist[dev]'
+	.venv-sdist/bin/python $(PIP_INSTALL) -c $(CONSTRAINTS) 'build/sdist[all]' --group build/sdist/pyproject.toml:dev
 	cd build/sdist && $(ONE_THREAD) ../../.venv-sdist/bin/python -m pytest -n 2 tests
+
+wheel:  # what a user gets: the wheel alone, in an empty environment, up to the first results
+	rm -rf dist
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/$(notdir $(BIN))/python $(PIP_INSTALL) hatchling
+	.venv-wheel/$(notdir $(BIN))/python -m hatchling build -d dist
+	$(PYTHON) -m venv --clear .venv-wheel
+	.venv-wheel/$(notdir $(BIN))/python $(PIP_INSTALL) dist/*.whl
+	.venv-wheel/$(notdir $(BIN))/python tests/first_hour/run_all.py
 
 clean:
 	rm -rf .venv* report-out fuzz-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

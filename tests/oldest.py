@@ -5,9 +5,10 @@ from pathlib import Path
 
 
 def oldest() -> list[str]:
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *extras["data"], *extras["worst"], *extras["dev"]]
+    settings = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    project = settings["project"]
+    lines = [*project["dependencies"], *settings["dependency-groups"]["dev"]]
+    lines += [line for extra in project["optional-dependencies"].values() for line in extra]
     return [line.replace(">=", "==") for line in lines if not line.startswith(project["name"])]
 
 

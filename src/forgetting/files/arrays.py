@@ -287,7 +287,7 @@ def array_header(member: IO[bytes], where: str, kinds: str = KINDS) -> Described
 
 
 def _reason(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+    return str(getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
 # ----------------------------------------------------------------------------------------------- entries of a file

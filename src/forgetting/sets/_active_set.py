@@ -1,4 +1,4 @@
-"""Compiled projection onto {w: A w >= b} with unit rows: a dual active-set method with two arithmetics.
+"""Compiled projection onto {w: A w >= b} with unit rows: a dual active-set method with two kinds of arithmetic.
 
 Goldfarb and Idnani's dual method (Math. Programming 27, 1983) for min 1/2 |w - p|^2: the active rows W are independent,
 their multipliers are nonnegative and solve A_W A_W^T lam = b_W - A_W p, and the most violated row enters, pushing out
