@@ -1,7 +1,9 @@
 """What applies, what does not and why, what is tightest, what says nothing; and crossovers."""
 
 import math
+import re
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Bound, Range, Setting, all_bounds, crossovers, evaluate, get, register, unregister
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.theory.terms import Quantity
 
 orderings, schemes = fg.orderings, fg.schemes
 TASKS = fg.families.gaussian(T=4, d=6, rank=[1, 2, 2, 3], seed=3)
@@ -306,12 +309,63 @@ def test_unknown_names_are_refused_with_a_hint():
     with pytest.raises(InvalidInputError, match="did you mean thm:cl_by_sgd_main/loss"):
         get("thm:cl_by_sgd_main")
     with pytest.raises(InvalidInputError, match="with replacement"):
-        evaluate(Setting(), "random", 3)
+        evaluate(Setting(), "randm", 3)
     with pytest.raises(InvalidInputError, match="expected a problem"):
         evaluate(3, orderings.Cyclic(), 3)
 
 
 # Registry -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_print_has_the_tightest_first_and_one_line_for_each_statement():
+    rows = evaluate(fg.families.two_lines(0.3), "random", k=100)
+    lines = str(rows).splitlines()
+    assert lines[0] == f"Bounds after k = 100 steps: {len(rows.applicable())} of {len(rows)} apply"
+    others = lines.index("others that apply:")
+    best = [row for row in rows if row.tightest]
+    quantities = [line.split()[0] for line in lines[2:others]]
+    assert quantities == sorted({row.quantity for row in best}, key=get_args(Quantity).index)
+    for row in best:
+        assert any(f"[{row.bound.key}]" in line for line in lines[2:others])
+    statements = {(row.quantity, row.bound.label, row.bound.kind) for row in rows if row.applies and not row.tightest}
+    assert len(lines[others + 1 : -1]) == len(statements)
+    folded = sum(int(match[1]) for line in lines if (match := re.search(r"\(\+ (\d+) variant", line)))
+    assert len(best) + len(statements) + folded == len(rows.applicable())
+    assert lines[-1].startswith(f"{len(rows) - len(rows.applicable())} do not apply")
+
+
+@pytest.mark.parametrize(
+    "word", ["random", "with-replacement", "WithReplacement", "with_replacement", "With Replacement"]
+)
+def test_orderings_are_known_in_every_spelling(word):
+    tasks = fg.families.two_lines(0.5)
+    plain = evaluate(tasks, "with replacement", 10)
+    assert [row.value for row in evaluate(tasks, word, 10).applicable()] == [row.value for row in plain.applicable()]
+    assert len(evaluate(Setting.of(tasks), word, 10).applicable("regret")) == len(plain.applicable("regret"))
+    assert Bound("mine/loss", "mine", "me", "loss", (word,), formula="1").orderings == ("with replacement",)
+    assert fg.run(tasks, word, 5).order.tolist() == fg.run(tasks, "with-replacement", 5).order.tolist()
+    assert crossovers(tasks, orderings=word).winner(word, "loss", 10).key == "two-lines:random/loss"
+
+
+def test_statements_are_known_by_their_numbers_in_the_paper():
+    assert get("Theorem 8") is get("thm:random_convergence_rate/loss")
+    assert fg.claims.get("lemma  c.8") is fg.claims.get("lem:Q trace")
+    assert fg.claims.get("Theorem 12", "general").label == "thm:sgd_last_iterate_main"
+    assert get("Evron et al. 2022, Theorem 10").label == "evron2022:alternating"
+    assert fg.bounds.cite("Theorem 8") == fg.bounds.cite("table 1") == fg.bounds.cite("evron2026continual")
+    with pytest.raises(InvalidInputError, match="no bound 'Theorem 88'"):
+        get("Theorem 88")
+
+
+def test_crossovers_take_tasks():
+    tasks = fg.families.gaussian(T=10, d=50, rank=2, seed=0)
+    stretches = crossovers(tasks, rows="stated")
+    numbers = crossovers(d=50, T=10, rank_avg=2, rank_max=2, rank_joint=20, rows="stated")
+    assert {(s.ordering, s.quantity, s.bound.key) for s in stretches} >= {
+        (s.ordering, s.quantity, s.bound.key) for s in numbers if s.last is None
+    }
+    with pytest.raises(InvalidInputError, match="are those of the tasks"):
+        crossovers(tasks, T=10)
 
 
 def test_one_declaration_adds_a_bound_everywhere():

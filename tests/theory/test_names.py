@@ -77,9 +77,13 @@ def test_places_of_other_sources(source, place):
 def test_names_come_first_in_what_is_printed():
     tasks, random = fg.families.two_lines(0.3), fg.orderings.WithReplacement()
     rows = fg.bounds.evaluate(tasks, random, k=100)
-    line = next(line for line in str(rows).splitlines() if "thm:cl_by_sgd_main/loss]" in line)
-    assert line == "loss <= 0.632456  Theorem 10, universal rate [thm:cl_by_sgd_main/loss]  (vacuous)"
-    assert "Evron et al. 2022, cyclic ordering [evron2022:cyclic/forgetting] does not apply: covers cyclic" in str(rows)
+    lines = {row.bound.key: str(row) for row in rows}
+    assert lines["thm:cl_by_sgd_main/loss"] == (
+        "loss <= 0.632456  Theorem 10, universal rate [thm:cl_by_sgd_main/loss]  (vacuous)"
+    )
+    assert lines["evron2022:cyclic/forgetting"].startswith(
+        "forgetting: Evron et al. 2022, cyclic ordering [evron2022:cyclic/forgetting] does not apply: covers cyclic"
+    )
     text = str(fg.certify(tasks, random, k=10))
     assert "Theorem 10, universal rate [thm:cl_by_sgd_main/loss]" in text
     assert "Theorem 10, universal rate: loss" in text

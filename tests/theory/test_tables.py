@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+import forgetting as fg
 from forgetting.bounds import Setting, get, table
 from forgetting.errors import InvalidInputError
 
@@ -125,6 +126,14 @@ def test_numbers_of_tables_2_and_3():
 def test_a_setting_serves_as_well_as_keywords():
     numbers = NUMBERS["regression"]
     assert table("regression", Setting(**numbers), k=400).numbers() == table("regression", k=400, **numbers).numbers()
+
+
+def test_a_table_takes_tasks_and_the_number_of_the_table():
+    tasks = fg.families.gaussian(T=7, d=23, rank=2, seed=1)
+    for name, number in (("regression", "Table 1"), ("sgd", " table  3")):
+        at = table(number, tasks, k=50)
+        assert at.numbers() == table(name, Setting.of(tasks), k=50).numbers()
+        assert r"\Vert w_0-w_\star\Vert^2=" in at.to_latex()  # the number before the full stop of a sentence
 
 
 def test_every_cell_points_at_bounds_that_exist():

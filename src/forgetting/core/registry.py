@@ -77,10 +77,13 @@ class Registry(Generic[T]):
     >>> tools.get("sow")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: no tool 'sow'; did you mean 'saw'? There are saw
+
+    `also` holds other words for members, which users type and nothing lists.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, also: Mapping[str, str] | None = None) -> None:
         self.kind = kind
+        self.also = dict(also or {})
         self._members: dict[str, T] = watched(kind, {})
 
     def add(self, name: str, member: T, *, replace: bool = False) -> T:
@@ -196,6 +199,7 @@ def made_from(registry: Registry[type], words: str) -> Any:
         raise InvalidInputError(f"{registry.kind} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
     length = next((place for place, word in enumerate(parts) if "=" in word), len(parts))
     key = dashed("-".join(parts[:length])).replace("_", "-")
+    key = registry.also.get(key, key)
     return call_with(registry.get(key), values_in(parts[length:]), f"{registry.kind} {key}")
 
 

@@ -24,7 +24,9 @@ PACKAGE = __name__.rpartition(".")[0]
 NO_UPDATE = -1  # in place of a task: the step learns nothing
 END = object()
 
-registry: Registry[type] = Registry("ordering")
+registry: Registry[type] = Registry(
+    "ordering", {"random": "with-replacement", "permutation": "without-replacement", "greedy": "greedy-distance"}
+)
 register: Callable[[type], type] = class_decorator(registry, lambda: Ordering)
 
 
@@ -167,6 +169,8 @@ def as_ordering(value: OrderingLike) -> Ordering:
 
     >>> as_ordering("cyclic"), as_ordering("explicit seq=0,1,1").seq, as_ordering([0, 2, 1]).seq
     (Cyclic(), (0, 1, 1), (0, 2, 1))
+    >>> as_ordering("random") == as_ordering("With replacement") == as_ordering("with_replacement")
+    True
     >>> as_ordering("cylic")
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: no ordering 'cylic'; did you mean 'cyclic'? ...

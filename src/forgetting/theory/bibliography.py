@@ -17,7 +17,7 @@ from forgetting._version import __version__
 from forgetting.core.arrays import as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
-from forgetting.theory.registry import Statement, all_statements
+from forgetting.theory.registry import Statement, all_statements, label_of
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,9 @@ def bibtex(key: str) -> str:
     """The sources of a bound or a claim as BibTeX: first where it is stated, then who quotes it or what it builds on.
 
     Args:
-        key: of a bound (`thm:cl_by_sgd_main/loss`), the label of a claim (`lem:regret_bound`), the key of a source
-            (`evron2022catastrophic`), or `forgetting` for this library.
+        key: of a bound (`thm:cl_by_sgd_main/loss`), the label of a claim (`lem:regret_bound`), the number of a
+            statement in the PDF of the paper (`Theorem 8`, `Table 1`), the key of a source (`evron2022catastrophic`),
+            or `forgetting` for this library.
 
     >>> import forgetting as fg
     >>> print(fg.bounds.cite("strohmer2009:single rows/error"))
@@ -131,6 +132,9 @@ def entries(key: str) -> tuple[str, ...]:
     as_kind(key, str, "the key of a bound, a claim or a source")
     if key in SOURCES or key == SOFTWARE:
         return ((software_entry() if key == SOFTWARE else SOURCES[key]).bibtex,)
+    if re.fullmatch(r"table [123]", key.strip().lower()):
+        return (SOURCES["evron2026continual"].bibtex,)
+    key = label_of(key)
     chosen = [
         statement
         for statement in all_statements()

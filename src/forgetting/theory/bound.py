@@ -18,7 +18,7 @@ from forgetting.theory.expression import Compute, Expression
 from forgetting.theory.numbering import name_of
 from forgetting.theory.record import Record, record_of, why_no_record
 from forgetting.theory.registry import Statement, add_statement, get_bound
-from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, Setting
+from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, Setting, ordering_named
 from forgetting.theory.terms import (
     KINDS,
     NAMES,
@@ -133,6 +133,10 @@ class Bound:
                 raise InvalidInputError(
                     f"{self.key}: {name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}"
                 )
+        if isinstance(self.orderings, str):
+            object.__setattr__(self, "orderings", (self.orderings,))
+        if isinstance(self.orderings, tuple) and all(isinstance(name, str) for name in self.orderings):
+            object.__setattr__(self, "orderings", tuple(map(ordering_named, self.orderings)))
         schemes = (*SCHEMES, *SCHEMES_ELSEWHERE)
         lists = {"orderings": ORDERINGS, "schemes": schemes, "problems": PROBLEMS, "needs": PARAMETERS}
         for name, allowed in lists.items():

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
+
 from forgetting.core.arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
+from forgetting.tasks import Problem
 from forgetting.theory.bound import Bound
 from forgetting.theory.evaluation import is_vacuous
 from forgetting.theory.registry import all_bounds
-from forgetting.theory.setting import Setting, describe_ordering
+from forgetting.theory.setting import Setting, describe_ordering, ordering_named
 from forgetting.theory.terms import ORIGINS, QUANTITIES
 
 
@@ -56,7 +59,7 @@ class Crossovers(list[Stretch]):
 
     def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
         """The tightest bound at k, or None if no bound covers k."""
-        as_kind(ordering, str, "the name of an ordering")
+        ordering = ordering_named(as_kind(ordering, str, "the name of an ordering"))
         as_kind(quantity, str, "a quantity such as 'loss'")
         k = as_count(k, "k")
         for row in self:
@@ -69,7 +72,7 @@ class Crossovers(list[Stretch]):
 
 
 def crossovers(
-    d: int | None = None,
+    d: int | Problem | Setting | None = None,
     T: int | None = None,
     rank_avg: float | None = None,
     *,
@@ -83,8 +86,9 @@ def crossovers(
     """The tightest upper bound for each ordering and quantity, and the k from which it is that.
 
     Args:
-        d, T, rank_avg: dimension, number of tasks, average rank. Without T there is nothing without replacement.
-        quantities, orderings: what to compare.
+        d, T, rank_avg: dimension, number of tasks, average rank; or tasks, or a `Setting`, in place of all three.
+            Without T there is nothing without replacement.
+        quantities, orderings: what to compare; orderings in any spelling.
         rows: "stated" leaves out what only proofs give and what this library tightened.
         second_hand: whether bounds whose constant is second-hand take part.
         up_to: the largest k that is looked at.
@@ -98,12 +102,25 @@ def crossovers(
     >>> found = fg.bounds.crossovers(d=10**6, T=10**6, rank_avg=1, rows="stated", second_hand=False)
     >>> [(s.first, s.bound.key) for s in found if (s.ordering, s.quantity) == ("with replacement", "loss")]
     [(1, 'trivial/loss'), (2, 'here:last-iterate/loss')]
+    >>> two_lines = fg.families.two_lines(0.5)
+    >>> fg.bounds.crossovers(two_lines, orderings="random").winner("random", "loss", k=10).key
+    'two-lines:random/loss'
     """
     as_word(rows, ("all", "stated"), "rows")
     second_hand = as_flag(second_hand, "second_hand")
     orderings = [orderings] if isinstance(orderings, str) else as_list(orderings, "orderings")
-    for name in orderings:
-        as_kind(name, str, "names of orderings", "orderings: ")
+    orderings = [ordering_named(as_kind(name, str, "names of orderings", "orderings: ")) for name in orderings]
+    unknown = set(more) - {field.name for field in fields(Setting)}
+    if unknown:
+        raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
+    steps = {"eta": 1.0, "beta": 1.0}
+    if d is None or isinstance(d, int | np.integer | float):
+        setting = Setting(d=as_count(d, "d") if d is not None else None, T=T, rank_avg=rank_avg, **{**steps, **more})
+    elif T is None and rank_avg is None:
+        setting = replace(Setting.of(d), **{**steps, **more})
+        T = setting.T
+    else:
+        raise InvalidInputError("T and rank_avg are those of the tasks; leave them out, or give d as a number")
     if T is None:  # without replacement k is at most T
         orderings = [name for name in orderings if name != "without replacement"]
         if not orderings:
@@ -112,10 +129,6 @@ def crossovers(
     for name in quantities:
         if not isinstance(name, str) or name not in QUANTITIES:
             raise InvalidInputError(f"no bound is on {name!r}; choose from {', '.join(QUANTITIES)}")
-    unknown = set(more) - {field.name for field in fields(Setting)}
-    if unknown:
-        raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
-    setting = Setting(d=d, T=T, rank_avg=rank_avg, **{"eta": 1.0, "beta": 1.0, **more})
     eta, beta = setting.eta, setting.beta
     if eta is not None and beta is not None and not (beta > 0 and 0 < eta * beta < 2):
         raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")

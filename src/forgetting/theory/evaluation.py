@@ -231,7 +231,30 @@ class Evaluation(Result, list[Row]):
         return cls(rows, setting, k)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        return "\n".join(str(row) for row in self)
+        return "\n\n".join(self._page(k) for k in (self.k if isinstance(self.k, tuple) else (self.k,)))
+
+    def _page(self, k: int) -> str:
+        """The rows at one k for a reader: the tightest, then the others that apply, one for each statement."""
+        rows = [row for row in self._by_interest() if row.k == k]
+        groups: dict[tuple[str, str, str], list[Row]] = {}
+        for row in rows:
+            if row.applies and not row.tightest:
+                groups.setdefault((row.quantity, row.bound.label, row.bound.kind), []).append(row)
+        applying = sum(row.applies for row in rows)
+        best = [str(replace(row, tightest=False)) for row in rows if row.tightest]
+        others = [_with_variants(group) for group in groups.values()]
+        lines = [f"Bounds after k = {k} steps: {applying} of {len(rows)} apply"]
+        lines += ["the tightest on each quantity:", *(f"  {line}" for line in best)] if best else []
+        lines += ["others that apply:", *(f"  {line}" for line in others)] if others else []
+        if applying < len(rows):
+            lines.append(f"{len(rows) - applying} do not apply: row.why_not of each row says why")
+        return "\n".join(lines)
+
+
+def _with_variants(rows: Sequence[Row]) -> str:
+    """The first of several bounds of one statement, and how many others there are."""
+    more = len(rows) - 1
+    return str(rows[0]) + (f"  (+ {more} variant{'s' if more > 1 else ''})" if more else "")
 
 
 def evaluate(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from forgetting.core.arrays import as_flag, as_kind
 from forgetting.core.registry import watched
 from forgetting.errors import InvalidInputError
+from forgetting.theory.numbering import PAPER, place_of
 
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
@@ -98,16 +99,38 @@ def all_statements() -> tuple[Statement, ...]:
     return tuple(_STATEMENTS.values())
 
 
+def label_of(name: str) -> str:
+    """The label of a statement that is named by its number, as in the PDF of the paper; else the name itself.
+
+    Statements of other papers are named by authors, year and number.
+
+    >>> label_of("theorem 8"), label_of("Evron et al. 2022, Theorem 10"), label_of("lem:regret_bound")
+    ('thm:random_convergence_rate', 'evron2022:alternating', 'lem:regret_bound')
+    """
+    wanted = " ".join(name.lower().split())
+    for statement in all_statements():
+        place = place_of(statement.label, statement.words.source).lower()
+        if wanted in (place, f"{PAPER.lower()}, {place}") and place:
+            return statement.label
+    return name
+
+
 def get_bound(key: str) -> Bound:
-    """The bound of this key.
+    """The bound of this key, or the first bound of a statement that is named by its number in the PDF.
 
     >>> get_bound("thm:random_convergence_rate/loss").source
     'Evron et al. 2026, Theorem 8 (thm:random_convergence_rate)'
+    >>> get_bound("Theorem 8").key
+    'thm:random_convergence_rate/loss'
     """
     as_kind(key, str, "the key of a bound")
     bounds = {bound.key: bound for bound in all_bounds()}
     if key in bounds:
         return bounds[key]
+    if (label := label_of(key)) != key:
+        numbered = next((bound for bound in bounds.values() if bound.label == label), None)
+        if numbered is not None:
+            return numbered
     close = [known for known in bounds if key.split("/")[0] in known]
     hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
     raise InvalidInputError(f"no bound {key!r}{hint}")
@@ -141,6 +164,10 @@ def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> t
 def get_claim(label: str, part: str | None = None) -> Claim:
     """The claim of this label and part; left out, the first part, which is the statement as printed or its main half.
 
+    The label may be the number of the statement in the PDF of the paper.
+
+    >>> get_claim("Theorem 8").label
+    'thm:random_convergence_rate'
     >>> get_claim("cor:Q spectrum", "at least 0").statement
     'every eigenvalue of Q is at least 0; checked as 1 - lambda_min <= 1'
     >>> get_claim("thm:sgd_last_iterate_main").part
@@ -150,6 +177,8 @@ def get_claim(label: str, part: str | None = None) -> Claim:
     forgetting.errors.InvalidInputError: cor:Q spectrum has no part 'at most 2'; it has 'at least 0', 'at most 1'
     """
     claims = {(claim.label, claim.part): claim for claim in all_claims()}
+    if isinstance(label, str) and (label, part) not in claims:
+        label = label_of(label)
     if isinstance(label, str) and isinstance(part, str | None) and (label, part) in claims:
         return claims[label, part]
     parts = [known for name, known in claims if isinstance(label, str) and name == label]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from forgetting.core.arrays import Array, as_count, as_kind, as_number
 from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.records import add_codec, dataclass_codec
-from forgetting.orderings import Ordering, TaskView, laws
+from forgetting.orderings import Ordering, TaskView, laws, registry
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Kaczmarz, natural_scheme
 from forgetting.schemes.base import SchemeLike, as_scheme
@@ -45,6 +46,20 @@ SCHEMES = ("projection", "sgd", "nonexpansive", "any")
 SCHEMES_ELSEWHERE = ("ridge tuned to k", "ridge with an increasing strength")
 #: Kinds of problems.
 PROBLEMS: tuple[ProblemKind, ...] = get_args(ProblemKind)
+
+
+def ordering_named(word: str) -> str:
+    """The name of `ORDERINGS` that a word spells with other letters or dashes, or as a class; else the word itself.
+
+    >>> ordering_named("WithReplacement"), ordering_named("random"), ordering_named("norm weighted")
+    ('with replacement', 'with replacement', 'norm-weighted')
+    """
+    names = {_letters(name): name for name in ORDERINGS}
+    return names.get(_letters(word), names.get(_letters(registry.also.get(word.lower(), "")), word))
+
+
+def _letters(word: str) -> str:
+    return re.sub(r"[^a-z]", "", word.lower())
 
 
 def known(value: float | None) -> float:
@@ -236,12 +251,12 @@ class Setting:
 def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering | str:
     """The ordering that a caller means; for a `Setting` also a name of orderings in `ORDERINGS`, which stays a name.
 
-    >>> as_covered("with replacement", Setting(T=3)), as_covered("with-replacement", Setting(T=3))
-    ('with replacement', WithReplacement(p=None))
+    >>> as_covered("with-replacement", Setting(T=3)), as_covered("reshuffled", Setting(T=3))
+    ('with replacement', Reshuffled())
     """
     if isinstance(problem, Setting) and isinstance(ordering, str):
-        if ordering in ORDERINGS:
-            return ordering
+        if ordering_named(ordering) in ORDERINGS:
+            return ordering_named(ordering)
         try:
             return as_ordering(ordering)
         except InvalidInputError as error:
@@ -372,6 +387,7 @@ def describe_ordering(
     (['any', 'cyclic'], ['any', 'cyclic'])
     """
     if isinstance(ordering, str):
+        ordering = ordering_named(ordering)
         if ordering not in ORDERINGS:
             raise InvalidInputError(f"ordering must be one of {', '.join(ORDERINGS)}, got {ordering!r}")
         independent = ordering in ("with replacement", "norm-weighted")

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 from forgetting.core.arrays import IntArray, as_count, as_kind, as_word
 from forgetting.errors import InvalidInputError
@@ -18,6 +18,7 @@ from forgetting.figures.items import Curves, spread_steps, through
 from forgetting.figures.text_formats import columns_text, escape_latex, latex_number, latex_table, unbroken
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
+from forgetting.tasks import Problem
 from forgetting.theory.curves import bound_role
 from forgetting.theory.registry import get_bound
 from forgetting.theory.setting import Setting
@@ -27,7 +28,7 @@ __all__ = ["Cell", "Table", "latex_of", "prose", "table"]
 
 POINTS = 60  # of a curve
 _MARKED = re.compile(r"«([^«»¦]*)(?:¦([^«»]*))?»")
-_GIVEN = re.compile(r"\b([A-Za-z_]+) = (-?[\d.]+(?:e[+-]?\d+)?)(?![\w*^])")  # such as rank_avg = 2
+_GIVEN = re.compile(r"\b([A-Za-z_]+) = (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w*^])")  # such as rank_avg = 2
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 #: commands of the formulas in cells; a cell with others, as in a file from elsewhere, is shown as words
 _COMMANDS = {"frac", "sqrt", "wedge", "bar", "max", "min", "exp", "log", "left", "right", "eta", "beta", "sigma"}
@@ -447,16 +448,16 @@ _TABLES: dict[str, Table] = {
 
 
 def table(
-    name: Literal["regression", "classification", "sgd"],
-    setting: Setting | None = None,
+    name: str,
+    setting: Setting | Problem | None = None,
     k: int | None = None,
     **numbers: Any,
 ) -> Table:
     """The paper's Table 1 (regression), 2 (classification) or 3 (sgd), in symbols or evaluated at numbers.
 
     Args:
-        name: which table.
-        setting: the numbers, as a `Setting`; or give them as keywords.
+        name: which table: "regression" or "Table 1", "classification" or "Table 2", "sgd" or "Table 3".
+        setting: tasks, or the numbers as a `Setting`; or give them as keywords.
         k: number of steps; with it the cells get numbers.
         **numbers: parameters of `Setting`: d, T, rank_avg, rank_max; eta, beta, sigma, G; dist_sq, radius.
 
@@ -478,14 +479,16 @@ def table(
     >>> table("regression", k=10**6, d=10, T=2, rank_avg=1, rank_max=1).numbers()[2][2]
     '= 2.12e-06'
     """
+    printed = {f"table {number}": key for number, key in enumerate(_TABLES, 1)}
+    name = printed.get(" ".join(name.lower().split()), name) if isinstance(name, str) else name
     base = _TABLES[as_word(name, _TABLES, "the name of a table")]
     if setting is not None and numbers:
-        raise InvalidInputError("give the numbers as a Setting or as keywords, not both")
+        raise InvalidInputError("give the numbers as tasks, as a Setting or as keywords, not in two ways")
     if k is None:
         if setting is not None or numbers:
             raise InvalidInputError("numbers are given, but not k; give k too, or leave all of them out")
         return base
-    at = Setting(**numbers) if setting is None else as_kind(setting, Setting, "a Setting")
+    at = Setting(**numbers) if setting is None else Setting.of(setting)
     step = as_count(k, "k", least=1)
     beside = [get_bound(key) for key in _BESIDE.get(name, ())]
     bounds = [*(get_bound(key) for row in base.rows for cell in row for key in cell.keys), *beside]

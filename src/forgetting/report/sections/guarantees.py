@@ -64,13 +64,13 @@ def paper_table(name: str, k: int | None, numbers: bounds.Setting | None) -> bou
     Without a setting, the table of SGD has the numbers of the paper's reductions: eta = beta = G = 1 and sigma = 0.
     """
     if k is None:
-        return bounds.table(name)  # type: ignore[arg-type]
+        return bounds.table(name)
     if numbers is None:
         return bounds.table("sgd", k=k, eta=1.0, beta=1.0, sigma=0.0, G=1.0)
     if name == "classification":  # Table 2 needs T and |w*|^2 R^2 alone
         plain: Any = {"T": numbers.T, "dist_sq": numbers.dist_sq, "radius": numbers.radius}
         numbers = bounds.Setting(**plain, problem="classification")
-    return bounds.table(name, numbers, k)  # type: ignore[arg-type]
+    return bounds.table(name, numbers, k)
 
 
 def bounds_table(table: bounds.Table) -> Table:
