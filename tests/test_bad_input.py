@@ -169,7 +169,7 @@ def test_kernels_are_checked(kernel, labels, groups, message):
         ({"w0": [0, 0, nan, 0, 0, 0]}, InvalidInputError, r"w0: entry 2 is nan"),
         ({"w0": np.zeros(6, dtype=complex)}, InvalidInputError, r"w0: expected real numbers, got complex"),
         ({"w0": "zeros"}, InvalidInputError, r"w0: expected real numbers, got text such as 'zeros'"),
-        ({"ordering": "random"}, InvalidInputError, r"no ordering 'random'; there are with-replacement, "),
+        ({"ordering": "sideways"}, InvalidInputError, r"no ordering 'sideways'; there are with-replacement, "),
         ({"ordering": "cylic"}, InvalidInputError, r"no ordering 'cylic'; did you mean 'cyclic'\?"),
         ({"ordering": "explicit"}, InvalidInputError, r"ordering explicit needs seq=\.\.\."),
         ({"ordering": [0, 3, 1]}, InvalidInputError, r"seq\[1\] is 3, but must be between 0 and 2"),

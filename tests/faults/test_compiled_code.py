@@ -366,3 +366,22 @@ def test_overflow_is_as_silent_where_nothing_is_compiled(kernel):
     code = "import kernel, numpy as np; print(kernel.triple(np.float64(1e308)))"
     done = python("-W", "error::RuntimeWarning", "-c", code, folder=kernel, NUMBA_DISABLE_JIT="1")
     assert done.stdout == "inf\n", done.stderr
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+def test_a_person_at_a_terminal_is_told_once_that_functions_are_compiled(kernel, patience):
+    pty = pytest.importorskip("pty")
+    script = f"import forgetting.compute.compiling as c; c.PATIENCE = {patience}; {TRY}; print(kernel.third((1, 2, 3)))"
+    quiet = python("-c", script, folder=kernel, NUMBA_CACHE_DIR=str(kernel / "quiet"))
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(kernel), str(PACKAGE.parent)])}
+    environment["NUMBA_CACHE_DIR"] = str(kernel / "cold")
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, stderr=follower, env=environment)
+    os.close(follower)
+    try:
+        said = os.read(leader, 4096).decode()
+    except OSError:  # Linux: nothing was written
+        said = ""
+    os.close(leader)
+    assert said.count(_compile.WAITING) == (patience == 0.0)

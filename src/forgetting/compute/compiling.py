@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Timer
 from types import FunctionType
 from typing import Any, TypeVar, cast
 from uuid import uuid4
@@ -35,6 +36,8 @@ PACKAGE = Path(__file__).parent.parent
 NAME = f"forgetting-{hashlib.sha256(os.fsencode(PACKAGE)).hexdigest()[:16]}"  # folder within a shared cache folder
 REMEDY = "set NUMBA_CACHE_DIR to a folder that can be written"
 DIGEST = hashlib.sha256().digest_size
+PATIENCE = 1.0  # seconds of compiling after which a person is told
+WAITING = "forgetting: compiling for this machine, a few seconds, and only after an installation"
 
 
 def compiled(function: F) -> F:
@@ -71,6 +74,11 @@ def folders() -> list[Path]:
     return [PACKAGE / "__pycache__", *([user / NAME] if user.is_absolute() else [])]  # "~" where there is no home
 
 
+def watched() -> bool:
+    """Whether a person reads what is written to stderr: in a terminal or a notebook."""
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
 def kept_in() -> str:
     """The folder in which compiled code is kept, or the reasons why none can be used, as text for `forgetting doctor`.
 
@@ -91,6 +99,8 @@ class Files(caching.NullCache):  # type: ignore[misc]
     """The cache files of one function, with the methods that numba calls."""
 
     warned = False  # whether a `NoCacheWarning` was given in this process
+    compiling = 0  # functions that this process compiles now
+    announced = False  # whether this process says after a second, or has said, that functions are being compiled
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -106,10 +116,24 @@ class Files(caching.NullCache):  # type: ignore[misc]
                     return CompileResult._rebuild(target_context, *pickle.loads(content[DIGEST:]))
             except Exception:  # any unreadable file: the function is compiled instead
                 continue
+        Files.compiling += 1
+        if not Files.announced and watched():
+            Files.announced = True
+            timer = Timer(PATIENCE, Files._announce)
+            timer.daemon = True
+            timer.start()
         return None
+
+    @classmethod
+    def _announce(cls) -> None:
+        """Say that functions are being compiled, if they still are."""
+        cls.announced = cls.compiling > 0
+        if cls.announced:
+            print(WAITING, file=sys.stderr, flush=True)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write the compiled function to a file; warn once per process if no folder can be written."""
+        Files.compiling -= 1
         if data.library.has_dynamic_globals:  # such code contains addresses of this process
             return
         name, key = self._name_and_key(sig, data.codegen)
