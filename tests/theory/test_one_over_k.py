@@ -16,7 +16,7 @@ import pytest
 
 import forgetting as fg
 from effort import rounds
-from forgetting.theory.later.one_over_k import C_0, FIRST, fresh
+from forgetting.theory.later.rate_constants import C_0, FIRST, fresh
 
 pytest.importorskip("flint")
 from tools import prove_rate

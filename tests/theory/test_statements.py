@@ -27,7 +27,8 @@ from forgetting.theory.expression import (
     number,
     root,
 )
-from forgetting.theory.later.one_over_k import fresh, reach
+from forgetting.theory.later.one_over_k import reach
+from forgetting.theory.later.rate_constants import fresh
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
 from forgetting.theory.terms import STATUSES

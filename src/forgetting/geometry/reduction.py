@@ -12,10 +12,11 @@ outputs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,20 @@ if TYPE_CHECKING:
 __all__ = ["Geometry", "check_geometry"]
 
 LONG = 1e10  # operations that take about a second
+
+
+class Mixing(NamedTuple):
+    """The size of X = sum_m p_m P_m, with P_m the projection onto the row space of task m.
+
+    Attributes:
+        least: the least eigenvalue on the joint row space, no larger than it is.
+        rest: 1 - least, no smaller than it is.
+        norm: the Frobenius norm, no smaller than it is.
+    """
+
+    least: float
+    rest: float
+    norm: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,26 +264,28 @@ class Geometry(Directions):
         return read_only(2 * self.slip * self.conditions)
 
     @cached_property
-    def _gaps(self) -> dict[bytes, tuple[float, float]]:
+    def _mixings(self) -> dict[bytes, Mixing]:
         """Results of `mixing`, by the probabilities."""
         return {}
 
-    def mixing(self, p: Array) -> tuple[float, float]:
-        """The least eigenvalue l of sum_m p_m P_m on the joint row space and 1 - l, for probabilities p of the T tasks.
+    def mixing(self, p: Array) -> Mixing:
+        """The size of X = sum_m p_m P_m on the joint row space, for probabilities p of the T tasks.
 
-        Rounding errors make l smaller and 1 - l larger, never the other way round: bounds are made of both. A small l
-        is the square of a singular value, which keeps its digits; a small 1 - l comes from the orthogonal complements
-        of the tasks, where the difference would cancel. O(R D^2) for new probabilities; kept for those that were asked
-        for before.
+        Rounding errors make the least eigenvalue smaller, and all else larger: bounds are made of these numbers. A
+        small least eigenvalue l is the square of a singular value, which keeps its digits; a small 1 - l comes from the
+        orthogonal complements of the tasks, where the difference would cancel. O(R D^2) for new probabilities; kept for
+        those that were asked for before.
         """
         key = p.tobytes()
-        if key not in self._gaps:
+        if key not in self._mixings:
             drawn = np.bincount(self.index, p, self.num_learned)
             roots = np.sqrt(drawn)
             rows, dim, turned = self.learned_block, self.learned_dim, self.turned[: self.num_learned]
             slips = roots * turned
             scaled = roots[self.owner[: len(rows)], None] * rows
-            gap = float(np.linalg.eigvalsh(scaled.T @ scaled)[0] - 2 * drawn @ turned - 8 * dim * EPS)
+            mean = scaled.T @ scaled
+            off = float(2 * drawn @ turned) + 8 * dim * EPS
+            gap = float(np.linalg.eigvalsh(mean)[0]) - off
             if gap < 1e-3:
                 least = float(np.linalg.svd(scaled, compute_uv=False)[-1] - np.linalg.norm(slips))
                 gap = max(0.0, least) ** 2
@@ -279,8 +296,9 @@ class Geometry(Directions):
                 lost = [roots[m] * orthogonal_complement(rows[self.block(m)]) for m in short.tolist()]
                 largest = float(np.linalg.norm(np.concatenate(lost), 2)) if lost else 0.0
                 rest = min(rest, ((1 + 16 * EPS) * largest + float(np.linalg.norm(slips[short]))) ** 2)
-            self._gaps[key] = gap, min(1.0, rest)
-        return self._gaps[key]
+            size = float(np.linalg.norm(mean)) + math.sqrt(dim) * off
+            self._mixings[key] = Mixing(gap, min(1.0, rest), size)
+        return self._mixings[key]
 
     def start(self, w0: Array) -> Array:
         """z_0 for a start w_0 in the user's coordinates."""

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_count, as_kind, as_number
+from forgetting.core.arrays import Array, as_count, as_flag, as_kind, as_number
 from forgetting.core.numerical import EPS
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.records import add_codec, dataclass_codec
@@ -92,12 +92,15 @@ class Setting:
             and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0 span less.
         contraction: 1 - spectral_gap, where it is known to more digits than the difference has.
         rank_weighted: r_p = sum_m p_m rank(X_m) for sampling with probabilities p: rank_avg when uniform.
+        mean_projection: the Frobenius norm of sum_m p_m P_m, P_m as above.
         eta: step size of SGD.
         beta: smoothness of the SGD objective (1 for the modified one, R^2 for the loss).
         sigma: standard deviation of the stochastic gradients.
         G: largest norm of a stochastic gradient.
         previous_loss: E L(w_(k-1)), for `lem:in_to_all_sample`.
         from_zero: whether w_0 = 0, which some bounds need.
+        programs: whether bounds that are optimisation problems are solved for these numbers (up to 0.1 s each), in
+            place of stored solutions that are within a few percent.
         problem: regression, classification or convex sets.
         misfit: the noise of tasks that no w solves, None for tasks with a common solution. With a misfit w* is the
             minimiser of the mean loss nearest to w_0.
@@ -118,12 +121,14 @@ class Setting:
     spectral_gap: float | None = None
     contraction: float | None = None
     rank_weighted: float | None = None
+    mean_projection: float | None = None
     eta: float | None = None
     beta: float | None = None
     sigma: float | None = None
     G: float | None = None
     previous_loss: float | None = None
     from_zero: bool = True
+    programs: bool = False
     problem: ProblemKind = "regression"
     misfit: Misfit | None = None
 
@@ -131,7 +136,7 @@ class Setting:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
-        drawn = ("weight_ratio", "spectral_gap", "contraction", "rank_weighted")
+        drawn = ("weight_ratio", "spectral_gap", "contraction", "rank_weighted", "mean_projection")
         for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "sigma", "G"):
             if (value := getattr(self, name)) is not None or name in ("dist_sq", "radius"):
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
@@ -143,6 +148,7 @@ class Setting:
                 f"contraction = {self.contraction:g} is not 1 - spectral_gap, with spectral_gap = {self.spectral_gap}; "
                 "leave contraction out, or give both"
             )
+        as_flag(self.programs, "programs")
         if self.misfit is not None:
             as_kind(self.misfit, Misfit, "fg.bounds.Misfit(floor=...), the noise of tasks that no w solves", "misfit: ")
         self._check_ranks()
@@ -337,8 +343,9 @@ def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
         result["rank_weighted"] = float(p @ problem.linear.ranks)
         geometry = problem.linear.geometry
         if 0 < geometry.dim <= MOST_DIMENSIONS:
-            gap, rest = geometry.mixing(p)
-            result |= {"spectral_gap": gap, "contraction": rest if abs(1 - gap - rest) <= DIGITS else None}
+            mixing = geometry.mixing(p)
+            result |= {"spectral_gap": mixing.least, "mean_projection": mixing.norm}
+            result["contraction"] = mixing.rest if abs(1 - mixing.least - mixing.rest) <= DIGITS else None
     if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
         result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
     return result

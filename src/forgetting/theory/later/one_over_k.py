@@ -1,12 +1,9 @@
-"""The last iterate at rate 1/k, with constants: the proofs are in docs/one-over-k.md, in the order of this file.
-
-u(n) bounds E |P_m z_n|^2 for a fresh task m after n independent draws, in units of |w_0 - w*|^2, for all tasks, ranks,
-dimensions and weights. Its first values and C_0 are proved in ball arithmetic by `tools/prove_rate.py`.
-"""
+"""The last iterate at rate 1/k, with constants: the proofs are in docs/one-over-k.md, in the order of this file."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 from forgetting.core.numerical import ROUNDING
@@ -38,6 +35,7 @@ from forgetting.theory.expression import (
     root,
 )
 from forgetting.theory.instance import Instance
+from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss_at_most
 from forgetting.theory.paper.mean_norm import RATIO
@@ -49,36 +47,7 @@ from forgetting.theory.theorem import Checked, Theorem, compared, expected
 from forgetting.theory.verdict import Missing, Sides
 
 PAGE = "proved in docs/one-over-k.md"
-#: (n + 1) u(n) for n = 1, ..., 64, rounded up
-FIRST = (
-    0.76981, 0.77273, 0.79440, 0.81891, 0.84305, 0.86604, 0.81840, 0.76617, 0.72998, 0.70442, 0.68570, 0.67150, 0.66037,
-    0.65135, 0.64387, 0.63755, 0.63210, 0.62735, 0.62310, 0.61928, 0.61587, 0.61276, 0.60994, 0.60736, 0.60498, 0.60279,
-    0.60076, 0.59887, 0.59711, 0.59547, 0.59393, 0.59248, 0.59113, 0.58985, 0.58864, 0.58750, 0.58641, 0.58539, 0.58441,
-    0.58348, 0.58260, 0.58176, 0.58095, 0.58018, 0.57944, 0.57873, 0.57806, 0.57740, 0.57678, 0.57618, 0.57560, 0.57504,
-    0.57450, 0.57398, 0.57348, 0.57299, 0.57252, 0.57207, 0.57163, 0.57120, 0.57079, 0.57039, 0.57000, 0.56963,
-)  # fmt: skip
-C_0 = 0.5435611  # the rate in continuous time: t |exp(-t (1 - Q))[E P]| <= C_0
 UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable draws is at most this / sqrt(n)
-
-
-def fresh(n: int) -> float:
-    """u(n), the bound on E |P_m z_n|^2 for a fresh task m after n draws, in units of |w_0 - w*|^2.
-
-    >>> fresh(0), round(fresh(1), 5), round(10**6 * fresh(10**6), 4)
-    (1.0, 0.3849, 0.5436)
-    """
-    if n <= len(FIRST):
-        return FIRST[n - 1] / (n + 1) if n else 1.0
-    return (C_0 * math.exp(1 / (12 * (n + 1))) * (1 + 3.48 / (n + 1)) + 2e-6) / (n + 1)
-
-
-def visited(k: int) -> float:
-    """v(k), a bound on sum_t E |S_k ... S_(t+1) P_t z_(t-1)|^2, S_t the step t, P_t the row space of its task.
-
-    >>> visited(2), round(visited(3), 5), visited(1)
-    (0.5, 0.75758, 1.0)
-    """
-    return 0.5 if k % 2 == 0 else min(1.0, 0.5 + fresh(k - 1))
 
 
 # Independent draws ----------------------------------------------------------------------------------------------------
@@ -88,13 +57,18 @@ _U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3
 
 
 def _with_gap(s: Setting, k: int) -> float:
-    """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: k, those near -1/log(1-gap), the first."""
+    """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: k, those near -1/log(1-gap), the first.
+
+    For the best of these and for k the bound on E |P_m z_n|^2 by the rank and the mean projection is tried as well.
+    """
     gap = known(s.spectral_gap)
     middle = round(-1 / math.log1p(-gap)) if 0 < gap < 1 else 0 if gap else k
     draws = {k, *(min(max(middle + i, 0), k) for i in (-1, 0, 1))}
-    if middle <= len(FIRST):  # beyond these u(n) is smooth
-        draws.update(range(min(k, len(FIRST)) + 1))
-    return min(power_left(gap, s.contraction, k - n) * fresh(n) for n in draws)
+    if middle <= LAST:  # beyond these u(n) is smooth
+        draws.update(range(min(k, LAST) + 1))
+    left = {n: power_left(gap, s.contraction, k - n) for n in draws}
+    best = min(draws, key=lambda n: left[n] * fresh(n))
+    return min(left[n] * least_fresh(s, n) for n in (best, k))
 
 
 _GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",))
@@ -118,6 +92,15 @@ _uniform(
     origin="tightened",
     note="The same proof with the conformal radius 16/27 of a larger region in place of the disc of radius 1/2.",
 )
+_MOMENTS = Expression("u_W(k)", "u_W(k)", least_fresh, ("span",))
+_U_W_IS = (
+    "u_W(k) = u(k) or the least lambda + W max |f|, W = sqrt(D), |E P|_F or |I - E P|_F",
+    r"u_W(k)=\min(u(k),\min_{C\le\lambda}\lambda+W\max_y|f_C(y)|)",
+)
+_BY_MOMENTS = (
+    "By the dimension D of the joint row space and the Frobenius norm of E P = sum_m p_m P_m; programs=True solves the "
+    "linear program behind it for these numbers."
+)
 _uniform(
     (S * _FRESH / 2).where(*_U_IS),
     "universal",
@@ -133,6 +116,21 @@ _weighted(
     origin="tightened",
     note="L is at most max_m(|X_m|^2 / (T p_m)) sum_m p_m |P_m (w - w*)|^2 / 2.",
 )
+_uniform(
+    (S * _MOMENTS / 2).where(*_U_W_IS),
+    "moments",
+    title=f"{_drawn.title}, of few dimensions or spread tasks",
+    origin="tightened",
+    note=_BY_MOMENTS,
+)
+_weighted(
+    "loss",
+    (RATIO * DISTANCE * _MOMENTS / 2).where(*_U_W_IS),
+    "moments/weights",
+    title=f"{_drawn.title}, of few dimensions or spread tasks, any weights",
+    origin="tightened",
+    note=_BY_MOMENTS,
+)
 _weighted(
     "loss",
     (RATIO * DISTANCE * _GEOMETRIC / 2)
@@ -143,18 +141,34 @@ _weighted(
     origin="tightened",
     note="Q^k[X] = Q^(k-n)[Q^n[X]] is at most u(n) Q^(k-n)[I], X = sum_m p_m P_m.",
 )
-_weighted(
+
+
+def _forgetting_by(unseen: Callable[[Setting, int], float], u: str, needs: tuple[str, ...] = ()) -> Expression:
+    """(S/2) (sqrt(u(k-1)) + sqrt(v(k)/k))^2 for a bound u on E |P_m z_n|^2 for a fresh task."""
+
+    def compute(s: Setting, k: int) -> float:
+        left = unseen(s, k - 1)
+        return (math.sqrt(left) + math.sqrt(visited(k, left) / k)) ** 2
+
+    text = f"(sqrt({u}(k-1)) + sqrt(v(k)/k))^2, v(k) = 1/2 for even k and min(1, 1/2 + {u}(k-1)) for odd k"
+    return S / 2 * Expression(text, rf"\left(\sqrt{{{u}(k-1)}}+\sqrt{{v(k)/k}}\right)^2", compute, needs)
+
+
+_about_visits = partial(
+    _weighted,
     "forgetting",
-    S / 2 * Expression(
-        "(sqrt(u(k-1)) + sqrt(v(k)/k))^2, v(k) = 1/2 for even k and min(1, 1/2 + u(k-1)) for odd k",
-        r"\left(\sqrt{u(k-1)}+\sqrt{v(k)/k}\right)^2",
-        lambda s, k: (math.sqrt(fresh(k - 1)) + math.sqrt(visited(k) / k)) ** 2,
-    ),
     title="forgetting at rate 1/k",
     range=Range(1),
-    note="About 1.043 S/k for large k. Visits are weighted by p, so R^2 stands where the loss has "
-    "max_m |X_m|^2/(T p_m).",
-)  # fmt: skip
+)
+_VISITS = "Visits are weighted by p, so R^2 stands where the loss has max_m |X_m|^2/(T p_m)."
+_about_visits(_forgetting_by(lambda s, n: fresh(n), "u"), note=f"About 1.043 S/k for large k. {_VISITS}")
+_about_visits(
+    _forgetting_by(least_fresh, "u_W", ("span",)).where(*_U_W_IS),
+    "moments",
+    title="forgetting at rate 1/k, of few dimensions or spread tasks",
+    origin="tightened",
+    note=f"{_BY_MOMENTS} {_VISITS}",
+)
 
 # Without replacement --------------------------------------------------------------------------------------------------
 
