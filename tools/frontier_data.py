@@ -19,7 +19,8 @@ import numpy as np
 from forgetting.files.atomic import write
 from forgetting.files.best_known import digest_of, larger
 from forgetting.tasks import RegressionTasks
-from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files, worst_equiangular
+from forgetting.tasks.levels import worst_equiangular, worst_levels
+from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files
 from forgetting.worstcase.frontier_entry import DRAWS, TIGHT, Entry
 from forgetting.worstcase.frontier_improving import search
 from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, best_entry, frontier, pairs
@@ -112,15 +113,14 @@ def _small(T: int, d: int, k: int, quantity: Any) -> Entry:
 
 
 def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
-    """The entry of T equiangular tasks, by default of the T that is best for k; stored if its value is larger."""
+    """The entry of T equiangular tasks, or of any number of tasks in levels; stored if its value is larger."""
     if T is None:
-        about = 0.4074 * k + 1
-        counts = range(max(int(0.9 * about), 3), int(1.1 * about) + 3)
-        T = max(counts, key=lambda count: worst_equiangular(count, k)[0])
-    value, share = worst_equiangular(T, k)
+        made, origin = worst_levels(k), f"forgetting.tasks.levels.worst_levels({k})"
+    else:
+        made, origin = worst_equiangular(T, k), f"forgetting.tasks.levels.worst_equiangular({T}, {k})"
     entry = Entry(
-        "loss", T, k, value=value, origin=f"forgetting.tasks.worst_tasks.worst_equiangular({T}, {k})",
-        construction=f"equiangular share={share!r}", evidence="closed form",
+        "loss", made.num_tasks, k, value=made.loss(k), origin=origin,
+        construction=made.construction, evidence="closed form",
     )  # fmt: skip
     store(entry, folder)
     return entry

@@ -22,6 +22,7 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import require_memory
 from forgetting.core.names import only
 from forgetting.errors import InvalidInputError
+from forgetting.tasks import levels as in_levels
 from forgetting.tasks.classification import ClassificationTasks
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.worst_tasks import WORST_PAIRS
@@ -29,9 +30,11 @@ from forgetting.tasks.worst_tasks import WORST_PAIRS
 __all__ = [
     "back_and_forth",
     "catastrophic",
+    "equiangular",
     "gaussian",
     "greedy_failure",
     "heterogeneous_norms",
+    "levels",
     "orthogonal",
     "principal_angles",
     "rank_one",
@@ -108,6 +111,61 @@ def two_lines(theta: float, w_star: Any = None) -> RegressionTasks:
     theta = as_number(theta, "theta")
     solution = (np.cos(theta / 2), np.sin(theta / 2)) if w_star is None else w_star
     return _realizable([_line(0.0), _line(theta)], as_vector(solution, 2, "w_star"))
+
+
+def equiangular(T: int, share: float) -> RegressionTasks:
+    """T tasks of one unit row with the same angle between all of them, and the same angle to w*: <x_m, w*>^2 = share.
+
+    <x_m, x_n> = share - (1 - share)/(T - 1). At T = 0.407 k tasks and the best share k E L(w_k) tends to 0.2175 with
+    replacement, more than any two tasks have (0.1839). With T = k + 1 and share 1/(2T - 1) every order has the same
+    next loss, (2T)^(2T-2) / (2 (2T-1)^(2T-1)), about e/(4 (k+1)): a single pass in random order cannot promise less
+    (docs/one-over-k.md). Cost: T^2 numbers.
+
+    >>> tasks = equiangular(3, share=0.25)
+    >>> rows = np.vstack([tasks.task(m)[0] for m in range(3)])
+    >>> (rows @ rows.T).round(3).tolist()
+    [[1.0, -0.125, -0.125], [-0.125, 1.0, -0.125], [-0.125, -0.125, 1.0]]
+    """
+    return in_levels.equiangular(T, share).tasks()
+
+
+def levels(
+    rates: Sequence[float] | None = None,
+    sizes: Sequence[int] | None = None,
+    clones: Sequence[int] | None = None,
+    *,
+    k: int,
+) -> RegressionTasks:
+    """The worst tasks that are known for many steps k with replacement: lines between levels of coordinates.
+
+    The lines of an edge join one level to the next, larger one, and w* is the only coordinate of the first level. A
+    random step moves the error on to faster levels, where it is seen as loss at the time k: k E L(w_k) is 0.2218 at
+    k = 1000 and tends to 0.2250 with three levels, to 0.2270 with many; no tasks have more than 0.2718
+    (docs/one-over-k.md). `fg.worstcase.frontier("loss")` has their exact values.
+
+    Args:
+        rates: for each level but the last, 2 k times the mean square of a random row on one of its coordinates;
+            left out, three levels with nearly the largest E L(w_k).
+        sizes: with `rates`, the number of coordinates of each level, the first of which is 1.
+        clones: with `rates`, how often each line of an edge is a task, for each edge; 1 if left out.
+        k: the number of steps that the tasks are for.
+
+    Cost: as many numbers as lines times dimensions, 40,000 for k = 1000 and 6 million for k = 10,000.
+
+    >>> tasks = levels(k=100)
+    >>> import forgetting as fg
+    >>> tasks.rank_max, round(100 * float(fg.expect(tasks, "with-replacement", k=100).loss), 3)
+    (1, 0.218)
+    >>> levels((1.4, 3.3), sizes=(1, 16, 14), clones=(2, 7), k=100).num_tasks
+    251
+    """
+    if rates is None:
+        if sizes is not None or clones is not None:
+            raise InvalidInputError("sizes and clones go with rates, which give the shares of the lines in each level")
+        return in_levels.worst_levels(k).tasks()
+    if sizes is None:
+        raise InvalidInputError(f"rates of {len(rates)} levels need sizes= of {len(rates) + 1}, the last one included")
+    return in_levels.levels_with_rates(rates, sizes, clones or (1,) * (len(sizes) - 1), k).tasks()
 
 
 def worst_pair(k: int, quantity: str = "loss") -> RegressionTasks:

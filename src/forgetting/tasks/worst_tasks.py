@@ -4,8 +4,8 @@ Each file of the folder `known_worst` is one entry: the largest expected loss or
 after k steps at |w_0 - w*| R = 1, tasks that reach it, and a proved upper bound where there is one. Hunts of claims
 start from these tasks, and `fg.worstcase.frontier` lists and verifies the entries.
 
-In closed form are two lines in a plane with w* halfway between them, the worst pairs of tasks under random orders, and
-equiangular tasks: T lines with one angle between all of them.
+In closed form are two lines in a plane with w* halfway between them, the worst pairs of tasks under random orders.
+`Levels` has tasks that are worse for many steps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_count, as_number, as_path
+from forgetting.core.arrays import Array, as_path
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
@@ -29,6 +29,7 @@ from forgetting.files.best_known import sealed, unsealed
 from forgetting.files.json_and_toml import write_json
 from forgetting.files.records import typed
 from forgetting.geometry import orthogonal_complement
+from forgetting.tasks.levels import Levels
 from forgetting.tasks.regression import RegressionTasks
 
 FOLDER = Path(__file__).with_name("known_worst")
@@ -57,7 +58,7 @@ class KnownWorst:
         matrices: orthonormal rows of each task, or a single row of zeros for a task of rank 0.
         kernels: whether `matrices` hold the kernels of the tasks, the directions that a task does not see, and not the
             rows X_m: fewer numbers where ranks are large.
-        construction: in place of w_star and matrices, "equiangular share=S" for `equiangular_tasks(T, S)`.
+        construction: in place of w_star and matrices, the numbers of `Levels`, such as "equiangular share=0.1".
         proof: the SHA-256 of the certificate that is beside the entry, or None.
         path: the file that the entry was read from, or None.
 
@@ -108,8 +109,12 @@ class KnownWorst:
         elif self.upper is not None and self.value > self.upper + CLOSE:
             yield f"the value {self.value} is above the upper bound {self.upper}"
         if self.construction:
-            if self.matrices or self.w_star or self._share is None or self.T < 2:
-                yield f"no tasks of {self.construction!r:.60}: 'equiangular share=S' with 0 < S < 1, and no matrices"
+            try:
+                Levels.read(self.construction, self.T)
+            except InvalidInputError as error:
+                yield f"no tasks of {self.construction!r:.60}: {error}"
+            if self.matrices or self.w_star:
+                yield f"{self.construction!r:.60} and matrices: an entry has either"
             return
         if len(self.matrices) != self.T:
             yield f"{len(self.matrices)} matrices for T = {self.T} tasks"
@@ -136,17 +141,12 @@ class KnownWorst:
     @property
     def d(self) -> int:
         """The dimension of the tasks; 0 without tasks."""
-        return (self.T or 0) if self.construction else len(self.w_star)
+        return len(self.w_star) if self.levels is None else sum(self.levels.sizes)
 
     @property
-    def _share(self) -> float | None:
-        """The number of a construction of equiangular tasks; None if there is none."""
-        spelt = re.fullmatch(r"equiangular share=(0\.[0-9]{1,30}|[0-9.]{1,30}e-[0-9]{1,2})", self.construction)
-        try:
-            share = float(spelt[1]) if spelt else 0.0
-        except ValueError:
-            return None
-        return share if 0 < share < 1 else None
+    def levels(self) -> Levels | None:
+        """The numbers of tasks in levels; None for tasks that are given by matrices."""
+        return Levels.read(self.construction, self.T) if self.construction and self.T else None
 
     @property
     def name(self) -> str:
@@ -159,8 +159,8 @@ class KnownWorst:
         """The tasks, made anew each time; None for a supremum over all numbers of tasks."""
         if self.T is None:
             return None
-        if self._share is not None:
-            return equiangular_tasks(self.T, self._share)
+        if self.levels is not None:
+            return self.levels.tasks()
         dims = f"{self.T} tasks of up to {self.d} rows in {self.d} dimensions, given by their kernels,"
         require_memory(16.0 * self.T * self.d**2 * self.kernels, dims, "use fewer tasks or dimensions")
         matrices = [_kernel_rows(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
@@ -261,59 +261,6 @@ def known_worst(quantity: str | None = None, k: Iterable[int] | None = None) -> 
     """
     steps = None if k is None else set(k)
     return tuple(e for e in _stored() if quantity in (None, e.quantity) and (steps is None or e.k in steps))
-
-
-def equiangular_tasks(T: int, share: float) -> RegressionTasks:
-    """T tasks of one row, x_m = sqrt(share) w* + sqrt(1 - share) v_m, with v_m the corners of a simplex.
-
-    The v_m are unit vectors orthogonal to w* with <v_m, v_n> = -1/(T - 1), so that all angles between tasks are equal.
-
-    >>> tasks = equiangular_tasks(3, 0.25)
-    >>> rows = np.vstack([tasks.task(m)[0] for m in range(3)])
-    >>> (rows @ rows.T).round(3).tolist()
-    [[1.0, -0.125, -0.125], [-0.125, 1.0, -0.125], [-0.125, -0.125, 1.0]]
-    """
-    T, share = as_count(T, "T", least=2), as_number(share, "share", above=0)
-    rows = math.sqrt((1 - share) * T / (T - 1)) * (np.eye(T) - 1 / T) + math.sqrt(share / T)
-    rows /= np.linalg.norm(rows[0])
-    w = np.full(T, T**-0.5)
-    return RegressionTasks(list(rows[:, None, :]), list((rows @ w)[:, None]))
-
-
-def equiangular_loss(T: int, share: float, k: int) -> float:
-    """E L(w_k) of `equiangular_tasks` with replacement.
-
-    Q commutes with permutations of the tasks, and so does B_0 = mean of x_m x_m' / 2: both are combinations of the
-    projection onto w* (dimension 1) and onto the other directions (dimension T - 1). With q = 1 - share, r_0 = share
-    and r_1 = q / (T - 1), Q maps coefficients (b, a) to ((1 - 2 r_0) b + r_0 s, (1 - 2 r_1) a + r_1 s), where
-    s = share b + q a, from (r_0, r_1) / 2. The loss is b after k steps. Cost: log2(k) products of 2 x 2 matrices.
-
-    >>> from forgetting.tasks.worst_tasks import two_lines_loss
-    >>> pair = two_lines_loss(5)
-    >>> abs(equiangular_loss(2, (1 - pair.cosine) / 2, 5) / pair.value - 1) < 1e-12
-    True
-    """
-    p = np.array([share, 1 - share])
-    r = p / np.array([1, T - 1])
-    Q = np.diag(1 - 2 * r) + np.outer(r, p)
-    return float((np.linalg.matrix_power(Q, k) @ r)[0] / 2)
-
-
-def worst_equiangular(T: int, k: int) -> tuple[float, float]:
-    """The largest E L(w_k) of T equiangular tasks, and the share of w* in each task at which it is reached.
-
-    At T of about 0.407 k, k times this tends to 0.21754, more than 1/(2e) = 0.18394 of two tasks.
-
-    >>> round(1000 * worst_equiangular(408, 1000)[0], 4)
-    0.2174
-    """
-    low, high = math.log(1e-3 / k), math.log(0.75)
-    for _ in range(120):
-        third = (high - low) / 3
-        left, right = (equiangular_loss(T, math.exp(low + step * third), k) for step in (1, 2))
-        low, high = (low + third, high) if left < right else (low, high - third)
-    share = math.exp((low + high) / 2)
-    return equiangular_loss(T, share, k), share
 
 
 class Worst(NamedTuple):

@@ -7,8 +7,8 @@ proves  (n+1) d_n <= share + W most  (rank) or  share + (n+1) W most  (mean), if
     mean: f(s) =   (1 - s/(n+1))^n -   (integral of C(t) e^(-ts) over t)
 
 Lines for large n have e^(-s) in place of (1 - s/(n+1))^n, and s up to infinity. The second derivative of f in log s is
-at most `bend`: between points that are h apart in log s, |f| is at most h^2 bend / 8 above its values there. (The second
-derivative of e^(-ts) is v^2 e^-v - v e^-v with v = ts, which is between -0.17 and 0.31.)
+at most `bend`: between points that are h apart in log s, |f| is at most h^2 bend / 8 above its values there. (That of
+e^(-ts) is v^2 e^-v - v e^-v with v = ts, which is between -0.17 and 0.31.)
 """
 
 import json

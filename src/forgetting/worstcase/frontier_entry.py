@@ -21,7 +21,6 @@ from forgetting.tasks.worst_tasks import (
     PROOF,
     WORST_PAIRS,
     KnownWorst,
-    equiangular_loss,
     task_arrays,
 )
 from forgetting.worstcase.dual_certificate import DualCertificate
@@ -105,9 +104,9 @@ class Entry(KnownWorst):
     def _computed(self) -> tuple[float, float]:
         """The value of the tasks, and a bound on its error."""
         if self.construction and self.d > LARGEST:
-            if self._share is None or self.T is None or (self.quantity, self.ordering) != ("loss", DRAWS):
+            if self.levels is None or (self.quantity, self.ordering) != ("loss", DRAWS):
                 raise InvalidInputError(f"no closed form of {self.construction!r} for this entry")
-            return equiangular_loss(self.T, self._share, self.k), 0.0
+            return self.levels.loss(self.k), 0.0
         tasks = self.tasks
         assert tasks is not None
         return exact_value(tasks, self.quantity, self.ordering, self.k)

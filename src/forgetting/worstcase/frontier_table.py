@@ -19,6 +19,7 @@ from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
 from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, entry_files, known_worst
 from forgetting.theory.evidence import upper_bounds, value_of
+from forgetting.theory.later.rate_constants import C_0
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
 from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, worst_pair_entry
 
@@ -29,12 +30,13 @@ KEPT, NOT_KEPT = "certificate", "fg.worst_case"  # the second: a certificate tha
 SAYS = (
     "A slope is -d log(value) / d log(k) between a row and the one before it. It compares the largest values that are "
     "known, which are lower bounds, so that it says what these tasks do between these k. The exponent is 1: k E L is "
-    "at most 0.2718 in the limit and k E F at most 1.0432, and the tasks here reach 0.2175 and 0.1839. "
+    "at most 0.2718 in the limit and k E F at most 1.0432, and the tasks here reach 0.2247 and 0.1839. "
     "Where both rows have upper bounds, the slope of the supremum itself is proved to be in the range beside it."
 )
 CLOSED = (*range(1, 21), 32, 64, 100, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 10_000)  # rows of T = 2
 DRAWN = 4  # rows that a number of tasks needs to have a curve, if others have as many
 LIMIT = 1 / (2 * math.e)  # of k sup E L of two tasks, and of k sup E F
+LEAST_LIMIT = 0.2270  # of k sup E L: `levels_limit` of many levels
 
 
 class Upper(NamedTuple):
@@ -251,17 +253,20 @@ class Frontier(Result):
         curves = [_series(_curve_name(T, self.ordering), rows[T], group=group) for group, T in enumerate(several)]
         if built:
             best = {row.k: row for row in sorted(built, key=lambda row: row.value)}
-            curves.append(
-                _series(
-                    "equiangular tasks, T = 0.41 k, closed form", [best[k] for k in sorted(best)], group=len(several)
-                )
-            )
+            rising = [best[k] for k in sorted(best)]
+            curves.append(_series("tasks in levels, as many as k needs, closed form", rising, group=len(several)))
         proved = [row for row in self.rows if row.T is None and row.upper.source in (KEPT, NOT_KEPT)]
         if proved:
             curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
         steps = sorted({row.k for row in self.rows})
         if steps and self.ordering == DRAWS:
-            curves.append(through("1/(2e)", [(float(k), LIMIT) for k in (steps[0], steps[-1])], "trivial"))
+            limits = {"1/(2e)": LIMIT}
+            if self.quantity == "loss":
+                limits |= {f"limit, at least {LEAST_LIMIT}": LEAST_LIMIT, f"limit, at most {C_0 / 2:.4f}": C_0 / 2}
+            curves += [
+                through(name, [(float(k), limit) for k in (steps[0], steps[-1])], "trivial")
+                for name, limit in limits.items()
+            ]
         if as_flag(upper, "upper"):
             every = [row for row in self.rows if row.T is None]
             curves.append(_series("smallest upper bound, any T", every, "bound", upper=True))

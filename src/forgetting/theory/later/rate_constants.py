@@ -99,10 +99,10 @@ def least_fresh(s: Setting, n: int) -> float:
 
     Cost: microseconds; with `programs`, 0.1 s.
 
-    >>> round(10**6 * least_fresh(Setting(rank_joint=2), 10**6), 3)  # 0.544 for any dimension
-    0.442
-    >>> round(1000 * least_fresh(Setting(rank_joint=500, mean_projection=1e-4), 1000), 3)
-    0.091
+    >>> round(10**6 * least_fresh(Setting(rank_joint=2), 10**6), 2)  # 0.54 for any dimension
+    0.44
+    >>> round(1000 * least_fresh(Setting(rank_joint=500, mean_projection=1e-4), 1000), 2)
+    0.09
     """
     smallest = fresh(n)
     for form, draws, size in _sizes(s, n):
