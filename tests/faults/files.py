@@ -62,7 +62,7 @@ from forgetting.report.document import to_latex_file
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
 from forgetting.studies.table import export
-from forgetting.tasks.worst_tasks import worst_equiangular
+from forgetting.tasks.levels import worst_equiangular, worst_levels
 from forgetting.worstcase import DualCertificate
 from forgetting.worstcase.check_certificate import digest
 
@@ -205,8 +205,8 @@ def frontier_entries() -> Iterator[fg.worstcase.Entry]:
     """Entries of all kinds: with rows, with kernels, of a construction, and without tasks."""
     for rank in (1, 3):
         yield fg.worstcase.Entry.of(fg.families.gaussian(2, 4, rank, seed=0), "loss", 3, origin="by hand")
-    value, share = worst_equiangular(5, 8)
-    yield fg.worstcase.Entry("loss", 5, 8, value=value, construction=f"equiangular share={share!r}")
+    for made in (worst_equiangular(5, 8), worst_levels(16)):
+        yield fg.worstcase.Entry("loss", made.num_tasks, 8, value=made.loss(8), construction=made.construction)
     yield fg.worstcase.Entry("loss", None, 2, evidence="certified", upper=0.103)
 
 

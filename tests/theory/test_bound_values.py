@@ -33,6 +33,7 @@ NOISY = {
     )
 }  # fmt: skip
 ROWS = {"rank_max": 1, "rank_avg": 1, "rank_joint": 20}
+ONE = {"rank_joint": 1, "rank_max": 1, "rank_avg": 0.5, "rank_weighted": 0.5}
 
 CASES = [
     ("thm:random_convergence_rate/loss", 11, 4.5 / e, {}),  # 5 * 18 / (2e * 10)
@@ -114,9 +115,18 @@ CASES = [
     ("here:last-iterate/loss/weights", 1, 7 * 0.384905, {}),
     ("here:last-iterate/loss/gap", 1, 7 * 0.384905, {}),
     ("here:last-iterate/loss/gap", 2, 0.07, {"spectral_gap": 0.9}),  # 7 (1 - 0.9)^2, which is below 0.1 u(1) and u(2)
+    # D = 1: y (1-y)^k is at most 1/4 at k = 1; where D - 2r + |P|_F^2 is 1/4, at k = 2 half of that
+    ("here:last-iterate/loss/moments", 1, 9 / 4, {**ONE, "rank_weighted": None}),
+    ("here:last-iterate/loss/moments", 2, 9 / 8, {**ONE, "rank_weighted": 0.875, "mean_projection": 1}),  # 1 - 7/4 + 1
+    ("here:last-iterate/loss/moments/weights", 1, 7 / 4, ONE),
+    ("here:last-iterate/loss/moments/weights", 5, 7 * 1e-4, {"mean_projection": 1e-4}),  # |P|_F alone
+    ("here:last-iterate/next_loss", 1, 9 / 4, ONE),
     ("here:last-iterate/forgetting", 2, 9 * (sqrt(0.384905) + 0.5) ** 2, {}),
+    ("here:last-iterate/forgetting/moments", 2, 9, ONE),  # (1/2 + 1/2)^2
     ("here:last-iterate/forgetting", 1, 36, {}),
     ("here:single-pass/forgetting", 9, (1 + sqrt(27 / 16)) ** 2, {}),
+    ("here:single-pass/next_loss", 7, 27 * 18 / 256, {}),
+    ("here:single-pass/next_loss/lower", 2, 9 * 6**4 / 5**5, {"T": 3, "rank_avg": 7, "rank_max": 7}),
     ("here:single-pass/loss", 5, (1 + sqrt(27 / 16)) ** 2 * 18 / 40 + 3 / 4 * 27 * 18 / (32 * 6), {}),
     ("here:sgd-last-iterate/objective", 3, 27 * 4 / (32 * 4), {"eta": 0.5}),  # rho(1) = 16/27
     ("here:sgd-last-iterate/objective", 3, 2 / 3 * 5 * pi**2 / (32 * acos(0.25) ** 2), {}),  # x = 1/2

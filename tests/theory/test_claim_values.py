@@ -234,11 +234,21 @@ CASES = [
     ("here:last-iterate", "loss, longer", orthogonal(2, 1, WITH), 1 / 8, 27 / 64),
     ("here:last-iterate", "loss, universal", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
     ("here:last-iterate", "loss, weights", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
-    ("here:last-iterate", "loss, gap", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),
+    # two orthogonal lines: |P|_F = |I - P|_F = 1/sqrt(2), so d_0 <= 1/sqrt(2), and d_2 <= 1/sqrt(2) max y (1-y)
+    ("here:last-iterate", "loss, moments", orthogonal(2, 2, WITH), 1 / 16, 1 / 128**0.5),
+    ("here:last-iterate", "loss, moments, weights", orthogonal(2, 2, WITH), 1 / 16, 1 / 128**0.5),
+    ("here:last-iterate", "next loss", orthogonal(2, 2, WITH), 1 / 16, 1 / 128**0.5),
+    ("here:last-iterate", "loss, gap", orthogonal(2, 0, WITH), 1 / 4, 1 / 8**0.5),
+    ("here:last-iterate", "forgetting, moments", orthogonal(2, 1, WITH), 0, (1 + 0.5**0.25) ** 2 / 2),
     ("here:last-iterate", "forgetting", orthogonal(2, 1, WITH), 0, 2),
     ("here:single-pass", "loss", orthogonal(2, 1, WITHOUT), 1 / 8, (1 + (27 / 16) ** 0.5) ** 2 / 4 + 27 / 128),
     ("here:single-pass", "forgetting", orthogonal(2, 1, WITHOUT), 0, (1 + (27 / 16) ** 0.5) ** 2 / 2),
     ("here:single-pass", "next loss", orthogonal(2, 1, WITHOUT), 1 / 4, 27 / 64),
+    ("conjecture:next-loss", "subspaces", orthogonal(2, 1, WITHOUT), 1 / 4, 8 / 27),
+    ("conjecture:next-loss", "convex sets", Instance(CORNER, WITHOUT, 1), 1 / 2, 16 / 27),  # |w_0 - w*|^2 = 2
+    ("conjecture:convex-sets", None, Instance(CORNER, WITH, 1), 1 / 4, 2 / 27**0.5),
+    # after each epoch of two orthogonal tasks nothing is left
+    ("here:epochs", None, orthogonal(2, 4, fg.orderings.Reshuffled()), 0, (1 + (27 / 8) ** 0.5) ** 2 / 8),
     ("needell2010:single rows", None, Instance(CLASH, fg.orderings.NormWeighted(), 1), 2, 2 / 3 * 4 + 3),
     ("floor", "loss", Instance(CLASH, fg.orderings.Cyclic(), 1), 1 / 3, 2 / 3),
     ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),

@@ -28,7 +28,7 @@ from forgetting.theory.expression import (
     root,
 )
 from forgetting.theory.later.one_over_k import reach
-from forgetting.theory.later.rate_constants import fresh
+from forgetting.theory.later.rate_constants import fresh, least_fresh
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import Statement, all_statements
 from forgetting.theory.terms import STATUSES
@@ -97,7 +97,7 @@ BASE = {
 }  # fmt: skip
 #: settings at which conditions hold that BASE does not meet
 CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4},
-           {"T": 29}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}]  # fmt: skip
+           {"T": 29}, {"T": 30}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}]  # fmt: skip
 NOISE = {"floor": 0.5, "smoothness": 4, "noise": 3, "noise_max": 9, "centre_loss": 1, "centre_slope": 2,
          "centre_dist_sq": 16, "centre_noise": 2, "sigma": 1, "sgd_dist_sq": 2}  # fmt: skip
 CHANGES += [{"misfit": fg.bounds.Misfit(**NOISE)}, {**CHANGES[-1], "misfit": fg.bounds.Misfit(**NOISE)}]
@@ -138,6 +138,7 @@ FUNCTIONS = (
     "u",
     "v",
     "u_gap",
+    "u_W",
     "rho",
     "product",
     "largest",
@@ -148,6 +149,11 @@ FUNCTIONS = (
 def as_int(n):
     """A whole number as an int, because 200.0^200.0 overflows and 200^200 does not."""
     return int(n) if n == int(n) else n
+
+
+def best_draws(s, n):
+    """The number of draws at which u(j) and the spectral gap give the least."""
+    return min(range(n + 1), key=lambda j: (1 - s.spectral_gap) ** (n - j) * fresh(j))
 
 
 def value_of(text, s, k):
@@ -164,7 +170,8 @@ def value_of(text, s, k):
         "kappa_F": s.spectral_gap**-0.5,
         "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
         "u": fresh, "rho": reach, "v": lambda n: 1 / 2 if n % 2 == 0 else min(1, 1 / 2 + fresh(n - 1)),
-        "u_gap": lambda n: min((1 - s.spectral_gap) ** (n - j) * fresh(j) for j in range(n + 1)),
+        "u_W": lambda n: least_fresh(s, int(n)),
+        "u_gap": lambda n: min((1 - s.spectral_gap) ** (n - j) * least_fresh(s, j) for j in (n, best_draws(s, n))),
         "A": lambda n: last_iterate(1, n), "A_x": lambda n: last_iterate(x, n),
         "product": lambda f: math.prod(f(j) for j in range(1, k + 1)),
         "largest": lambda f: max(f(c) for c in np.linspace(0, 1, 20001)),

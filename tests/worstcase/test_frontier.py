@@ -18,15 +18,13 @@ import forgetting as fg
 from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.best_known import seal_of
+from forgetting.tasks.levels import worst_equiangular
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
     KnownWorst,
     entry_files,
-    equiangular_loss,
-    equiangular_tasks,
     known_worst,
-    worst_equiangular,
 )
 from forgetting.theory.candidates import known_starts
 from forgetting.worstcase import Entry, frontier_improving
@@ -221,34 +219,6 @@ def test_tasks_without_rows_and_without_a_solution():
         Entry.of(fg.RegressionTasks([[[1.0, 0.0]]], [[0.0]]), "loss", 2)
 
 
-# ----------------------------------------------------------------------------------------------------- equiangular
-
-
-@pytest.mark.parametrize(("T", "share", "k"), [(2, 0.2, 3), (3, 0.1, 1), (5, 0.03, 8), (7, 0.3, 20)])
-def test_the_closed_form_of_equiangular_tasks_is_the_exact_value(T, share, k):
-    exact = float(fg.expect(equiangular_tasks(T, share), DRAWS, k, quantities=("loss",)).loss)
-    assert equiangular_loss(T, share, k) == pytest.approx(exact, rel=1e-12)
-
-
-def test_the_worst_share_is_a_maximum_and_beats_two_tasks_at_every_k_of_the_frontier():
-    for k in (8, 64, 1024, 10_000):
-        T = round(0.4074 * k + 1)
-        value, share = worst_equiangular(T, k)
-        assert all(equiangular_loss(T, share * factor, k) <= value * (1 + 1e-12) for factor in (0.9, 0.999, 1.001, 1.1))
-        assert k * value > 0.2 > 1 / (2 * math.e)
-
-
-def test_equiangular_tasks_tend_to_the_limit_of_the_page():
-    def limit(t, rate):  # k b(k) with T = k/t and share = rate/T, as k grows
-        decayed = math.exp(-2 * rate * t)
-        return t * rate / 2 * (decayed + (math.exp(-t) - decayed) / (2 * rate - 1))
-
-    best = max(limit(t, rate) for t in np.linspace(2.3, 2.6, 61) for rate in np.linspace(0.255, 0.285, 61))
-    assert best == pytest.approx(0.217545, abs=2e-6)
-    k = 10**6
-    assert k * worst_equiangular(407_400, k)[0] == pytest.approx(best, abs=2e-6)
-
-
 # ---------------------------------------------------------------------------------------------------- upper bounds
 
 
@@ -309,7 +279,7 @@ def test_a_better_entry_of_the_user_is_shown_as_such_and_a_worse_one_changes_not
     mine = fg.worstcase.frontier("loss", T=2, folder=tmp_path)
     assert "1 of them your own" in mine.headline
     assert not mine.best(T=2, k=3).own
-    better = replace(Entry.of(equiangular_tasks(9, worst_equiangular(9, 21)[1]), "loss", 21), origin="mine", own=True)
+    better = replace(Entry.of(worst_equiangular(9, 21).tasks(), "loss", 21), origin="mine", own=True)
     found = shown().add(saved(tmp_path, better))
     assert found.best(T=9, k=21).own
     assert next(row for row in found.rows if (row.T, row.k) == (9, 21)).entry.own
@@ -392,7 +362,7 @@ def test_data_are_replaced_only_by_larger_values_and_keep_what_was_proved(tmp_pa
 def test_entries_that_clones_of_fewer_tasks_reach_are_pruned(tmp_path):
     lines = fg.families.repeated(fg.families.worst_pair(21), 2)
     useless = saved(tmp_path, Entry.of(lines, "loss", 20))
-    useful = saved(tmp_path, Entry.of(equiangular_tasks(8, worst_equiangular(8, 16)[1]), "loss", 16))
+    useful = saved(tmp_path, Entry.of(worst_equiangular(8, 16).tasks(), "loss", 16))
     assert frontier_data.prune(tmp_path) == [useless]
     assert useful.exists()
 
@@ -423,7 +393,7 @@ def test_what_the_page_says_about_slopes_is_proved():
 
 def test_a_value_above_a_proved_bound_is_an_error_and_not_an_entry(tmp_path, monkeypatch):
     monkeypatch.setattr(frontier_improving, "upper_bound", lambda *_: Upper(1e-6, "a wrong proof"))
-    tasks = equiangular_tasks(9, worst_equiangular(9, 21)[1])
+    tasks = worst_equiangular(9, 21).tasks()
     with pytest.raises(InvalidInputError, match=r"is above the upper bound 1e-06 \(a wrong proof\)"):
         fg.worstcase.improve_frontier(k=21, tasks=tasks, folder=tmp_path)
     assert not list(tmp_path.iterdir())

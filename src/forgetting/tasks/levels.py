@@ -176,6 +176,8 @@ def levels_with_rates(rates: Sequence[float], sizes: Sequence[int], clones: Sequ
     """
     k = as_count(k, "k", least=1)
     wanted = [as_number(rate, f"rate of level {a}", above=0) for a, rate in enumerate(rates)]
+    if len(sizes) != len(wanted) + 1:
+        raise InvalidInputError(f"sizes = {sizes!s:.80}: {len(wanted)} rates are those of {len(wanted) + 1} levels")
     shares: list[float] = []
     made = Levels(tuple(sizes), tuple(clones), (0.5,) * len(wanted))
     back = 0.0  # the rate that the edge before gives to the coordinates of the level, all together
@@ -255,8 +257,10 @@ def levels_limit(rates: Sequence[float]) -> float:
     A square leaves level a at the rate rates[a], and half of that arrives at the next level; what leaves the last level
     stays there by half. k E L tends to half of the rate at which it is lost at time 1.
 
-    >>> round(levels_limit((1.3189, 4.908)), 5), round(levels_limit((1.411, 3.067, 5.51, 9.15, 14.9, 24.5)), 4)
-    (0.21754, 0.227)
+    >>> round(levels_limit((1.32, 4.909)), 5), round(levels_limit((1.392, 2.926, 9.208)), 5)
+    (0.21754, 0.225)
+    >>> round(levels_limit((1.411, 3.067, 5.509, 9.157, 14.89, 24.29, 39.35, 116.3)), 5)
+    0.22701
     """
     from scipy.linalg import expm
 

@@ -64,9 +64,9 @@ class Bound:
         key: unique; the paper's own label where there is one, then the part.
         title: in a few words.
         source: author, year, theorem.
-        quantity: loss, forgetting, objective (of SGD), averaged_objective (of the mean of w_0, ..., w_(k-1)), residual
-            (mean of half squared distances), regret, error (|w_k - w*|^2) or averaged_loss (of the mean of w_0, ...,
-            w_(k-1)).
+        quantity: loss, forgetting, next_loss (of the task that is learned next), objective (of SGD), averaged_objective
+            (of the mean of w_0, ..., w_(k-1)), residual (mean of half squared distances), regret, error (|w_k - w*|^2)
+            or averaged_loss (of the mean of w_0, ..., w_(k-1)).
         kind: upper; lower (worst case over tasks, not a bound on given tasks); rate (constants not known); floor (a
             lower bound on the given tasks).
         status: what is known about its truth; `note` says more.

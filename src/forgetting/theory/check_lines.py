@@ -8,7 +8,8 @@ proves  (n+1) d_n <= share + W most  (rank) or  share + (n+1) W most  (mean), if
 
 Lines for large n have e^(-s) in place of (1 - s/(n+1))^n, and s up to infinity. The second derivative of f in log s is
 at most `bend`: between points that are h apart in log s, |f| is at most h^2 bend / 8 above its values there. (That of
-e^(-ts) is v^2 e^-v - v e^-v with v = ts, which is between -0.17 and 0.31.)
+e^(-ts) is (v^2 - v) e^-v with v = ts, between -0.17 and 0.31 and at most v; that of e^(-as) - e^(-bs) is at most
+0.43 log(b/a), as its derivative in log t is (3 v^2 - v - v^3) e^-v.)
 """
 
 import json
@@ -25,13 +26,13 @@ def peak(a, b):
 
 def largest(form, n, ends, heights):
     """An upper bound on |f|; n = inf for large n."""
-    begins, jumps = [0.0, *ends[:-1]], sum(abs(c - d) for c, d in zip(heights, [*heights[1:], 0.0], strict=True))
-    steps = list(zip(begins, ends, heights, strict=True))
+    steps = list(zip([0.0, *ends[:-1]], ends, heights, strict=True))
     net, area = sum(c * (b - a) for a, b, c in steps), sum(abs(c) * (b - a) for a, b, c in steps)
     top, low = n + 1 if n < inf else 40 * max(1, 1 / ends[0]), 1e-5 / (1 + area * (1 + ends[-1]))
     if form == "rank":
         own = 1.72 if n == inf else (n + 1) * max(peak(1, n) + n * (n - 1) * peak(3, n - 2), 3 * n * peak(2, n - 1))
-        bend, at_zero, at_top = own + 0.31 * jumps, low * (1 + area), abs(heights[0])
+        turns = [abs(c) * (min(0.48, 0.43 * log(b / a)) if a else min(0.31, b * top)) for a, b, c in steps]
+        bend, at_zero, at_top = own + sum(turns), low * (1 + area), abs(heights[0])
     else:
         own = 0.55 if n == inf else max(n * peak(1, n - 1), n * (n - 1) * peak(2, n - 2))
         bend, at_zero, at_top = own + 0.31 * area, abs(1 - net) + low * (1 + area * ends[-1]), abs(heights[0]) / top

@@ -11,7 +11,7 @@ from forgetting.core.arrays import as_count
 from forgetting.theory.setting import Setting
 
 Quantity = Literal[
-    "loss", "forgetting", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
+    "loss", "forgetting", "next_loss", "objective", "averaged_objective", "residual", "regret", "error", "averaged_loss"
 ]  # fmt: skip
 Kind = Literal["upper", "lower", "rate", "floor"]
 Origin = Literal["statement", "branch", "proof", "tightened", "trivial"]
@@ -25,11 +25,13 @@ Status = Literal[
     "refuted",
     "second-hand",
     "rate only",
+    "conjecture",
 ]
 QUANTITIES: tuple[str, ...] = get_args(Quantity)
 NAMES = {
     "loss": "E L(w_k)",
     "forgetting": "E F(k)",
+    "next_loss": "E L_tau(k+1)(w_k)",
     "objective": "E f(w_k)",
     "averaged_objective": "E f((w_0 + ... + w_(k-1)) / k)",
     "error": "E |w_k - w*|^2",

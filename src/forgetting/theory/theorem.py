@@ -144,11 +144,11 @@ def compared(
 
 
 def expected(draw: Draw, statement: str = "") -> Checked:
-    """The check of a bound on E L(w_k) or E F(k) by the engines, wherever the bound applies."""
+    """The check of a bound on the expected loss, forgetting or next loss by the engines, wherever the bound applies."""
 
     def claim(bound: Bound) -> Claim:
         said = statement or f"{NAMES[bound.quantity]} <= {{}} ({' or '.join(bound.orderings)}, {bound.range})"
-        part = None if bound.part is None else bound.part.replace("/", ", ")
+        part = None if bound.part is None else bound.part.replace("/", ", ").replace("_", " ")
         applies = all_of(covers(*bound.orderings), projection, _where(bound))
         return compared(_by_engines, said, draw, applies, part)(bound)
 
@@ -158,7 +158,7 @@ def expected(draw: Draw, statement: str = "") -> Checked:
 def _by_engines(bound: Bound) -> CheckPaths:
     def check(instance: Instance, numbers: Expected) -> Sides:
         setting = setting_of(instance)
-        lhs = (numbers.loss if bound.quantity == "loss" else numbers.forgetting)(instance.k)
+        lhs = getattr(numbers, bound.quantity)(instance.k)
         return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
 
     return paths(check)

@@ -7,6 +7,7 @@ worst cases over tasks: some tasks with these parameters reach them, which says 
 # ruff: noqa: F401, I001  (the files register their statements, in this order)
 from forgetting.theory.later import published_rates
 from forgetting.theory.later import one_over_k
+from forgetting.theory.later import conjectures
 from forgetting.theory.later import proved_here
 from forgetting.theory.later import reshuffling
 from forgetting.theory.later import swartworth2023

@@ -33,6 +33,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS
 from forgetting.theory.expression import spectral
 from forgetting.theory.setting import Setting
 
@@ -118,8 +119,10 @@ def _sizes(s: Setting, n: int) -> list[tuple[Form, int, float]]:
         sizes.append(("rank", n, math.sqrt(s.span)))
         rank = s.rank_avg if s.rank_weighted is None else s.rank_weighted
         if rank is not None and n:
-            square = rank if s.mean_projection is None else s.mean_projection**2  # |X|_F^2 is at most its trace, rank
-            sizes.append(("rank", n - 1, math.sqrt(max(s.span - 2 * rank + square, 0.0) + 1e-14 * s.span)))
+            rest = max(s.span - rank, 0.0)  # the trace of I - X, and |I - X|_F^2 is at most that
+            if s.mean_projection is not None:
+                rest = min(rest, max(rest - rank + s.mean_projection**2, 0.0) + 1e-14 * s.span)
+            sizes.append(("rank", n - 1, math.sqrt(rest)))
     if s.mean_projection is not None:
         sizes.append(("mean", n, (n + 1) * s.mean_projection))
     return sizes
@@ -137,7 +140,7 @@ def _lines(form: Form, n: int) -> tuple[Line, ...]:
 def _without(form: Form, n: int | None) -> Line:
     """The line with lambda = 0 and C = 0."""
     peak = math.exp(-1) if n is None else (n + 1) * spectral(n)
-    return Line(0.0, peak * (1 + 1e-12) if form == "rank" else 1.0)
+    return Line(0.0, peak * (1 + 16 * EPS) if form == "rank" else 1.0)
 
 
 @cache
@@ -203,7 +206,8 @@ def largest(form: Form, n: int | None, line: Line, points: int = 6000) -> float:
     inside = float(np.abs(target - steps @ heights).max())
     first, jumps = abs(float(heights[0])), float(np.abs(np.diff(heights, append=0.0)).sum())
     if form == "rank":
-        at_zero, far, bend = s[0] * (1 + area), first, _bend(form, n) + 0.31 * jumps
+        turns = np.concatenate([[min(0.31, ends[0] * s[-1])], np.minimum(0.43 * np.log(ends[1:] / ends[:-1]), 0.48)])
+        at_zero, far, bend = s[0] * (1 + area), first, _bend(form, n) + float(np.abs(heights) @ turns)
     else:
         at_zero = abs(1 - float(heights @ lengths)) + s[0] * (1 + area * ends[-1])
         far, bend = first / s[-1], _bend(form, n) + 0.31 * area

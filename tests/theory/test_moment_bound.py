@@ -1,0 +1,150 @@
+"""The bound by the dimension and the spread of given tasks (docs/one-over-k.md, steps 35 to 38).
+
+E |P_m z_n|^2 is computed with dense matrices here, the largest |f| on fine grids.
+"""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import forgetting as fg
+from effort import rounds
+from forgetting.theory.check_lines import check
+from forgetting.theory.later.rate_constants import STORED, Line, beyond, fresh, largest, least_fresh, solve_line
+
+LINES = json.loads(STORED.read_text(encoding="utf-8"))["lines"]
+
+
+def test_every_stored_line_holds_by_the_script_of_the_standard_library():
+    assert check({"lines": LINES}) == 820
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda share, most, ends, heights: (share, most * 0.997, ends, heights),
+        lambda share, most, ends, heights: (share * 0.9, most, ends, heights),  # C exceeds lambda
+        lambda share, most, ends, heights: (share, most, ends, [height * 0.98 for height in heights]),
+        lambda share, most, ends, heights: (share, most, [*ends[:-1], 0.0], heights),
+        lambda share, most, ends, heights: (share, most, ends, heights[:-1]),
+    ],
+)
+@pytest.mark.parametrize(("form", "n"), [("rank", "5"), ("mean", "20"), ("rank", "large"), ("mean", "large")])
+def test_a_line_that_was_changed_is_refused(form, n, change):
+    line = LINES[form][n][len(LINES[form][n]) // 2]
+    with pytest.raises(ValueError, match="this proves nothing"):
+        check({"lines": {form: {n: [change(*line)]}}})
+
+
+def largest_by_grid(form, n, line, points=400_000):
+    """max |f| in the units of a line, from the definition, at many points."""
+    s = np.geomspace(1e-6 / line.ends[-1], n + 1, points)
+    begins = np.array([0.0, *line.ends[:-1]])
+    integral = sum(
+        height * (np.exp(-a * s) - np.exp(-b * s)) for a, b, height in zip(begins, line.ends, line.heights, strict=True)
+    )
+    power = (1 - np.minimum(s / (n + 1), 1.0)) ** n
+    return np.abs(s * power - integral if form == "rank" else power - integral / s).max()
+
+
+@pytest.mark.parametrize("form", ["rank", "mean"])
+def test_the_largest_f_is_bounded_from_above_and_by_little(form):
+    for n in ("1", "4", "17", "64"):
+        for row in LINES[form].get(n, ()):
+            line = Line(row[0], row[1], tuple(row[2]), tuple(row[3]))
+            by_grid = largest_by_grid(form, int(n), line)
+            assert by_grid <= largest(form, int(n), line) <= line.most
+            assert line.most <= by_grid * 1.015
+    for row in LINES[form]["large"]:  # at finite n a line for large n lacks no more than the page says
+        line = Line(row[0], row[1], tuple(row[2]), tuple(row[3]))
+        for n in (65, 100, 1000):
+            assert largest_by_grid(form, n, line) <= line.most + beyond(form, n)
+
+
+def fresh_task(rng, T, d, kind):
+    """Projections P_m with weights p: few dimensions, many directions, or nearly parallel lines."""
+    p = rng.dirichlet(np.ones(T)) if rng.random() < 0.5 else np.full(T, 1 / T)
+    centre, onto = rng.standard_normal((d, 1)), []
+    for _ in range(T):
+        rank = 1 if kind == "parallel" else int(rng.integers(0, max(2, d // 2)))
+        columns = rng.standard_normal((d, rank))
+        columns = centre + 10.0 ** rng.uniform(-2, 0) * columns if kind == "parallel" else columns
+        onto.append(columns @ np.linalg.pinv(columns))
+    return p, np.array(onto)
+
+
+@pytest.mark.parametrize("programs", [False, True])
+def test_what_is_left_of_a_fresh_task_is_at_most_the_bound(programs):
+    rng, largest_share = np.random.default_rng(5), 0.0
+    for index in range(rounds(25, 400) if not programs else rounds(4, 60)):
+        kind = ("few", "spread", "parallel")[index % 3]
+        T, d = int(rng.integers(2, 30 if kind == "spread" else 5)), int(rng.integers(1, 12 if kind == "spread" else 5))
+        p, onto = fresh_task(rng, T, d, kind)
+        mean = np.tensordot(p, onto, 1)
+        setting = fg.bounds.Setting(
+            rank_joint=np.linalg.matrix_rank(mean), rank_weighted=float(np.trace(mean)),
+            mean_projection=float(np.linalg.norm(mean)), programs=programs,
+        )  # fmt: skip
+        left = mean
+        steps = np.eye(d) - onto
+        for n in range(101):
+            if n in (0, 1, 2, 3, 5, 8, 20, 50, 100):
+                worst, bound = float(np.linalg.eigvalsh(left)[-1]), least_fresh(setting, n)
+                assert worst <= bound * (1 + 1e-9) + 1e-13
+                largest_share = max(largest_share, worst / max(bound, 1e-9))
+            left = np.einsum("m,mij,jk,mkl->il", p, steps, left, steps)
+    assert largest_share > 0.9
+
+
+def test_the_program_is_as_good_as_the_stored_lines_and_both_beat_the_rate_of_all_tasks():
+    for n, rank, mean in ((1, 1, 0.3), (3, 2, 1e-3), (10, 3, 0.2), (64, 2, 0.02), (65, 4, 0.03), (10**4, 3, 1e-4)):
+        kept = fg.bounds.Setting(rank_joint=rank if n % 2 else 10**4, mean_projection=mean)
+        solved = fg.bounds.Setting(rank_joint=kept.rank_joint, mean_projection=mean, programs=True)
+        assert least_fresh(solved, n) <= least_fresh(kept, n) * 1.001
+        assert least_fresh(kept, n) <= least_fresh(solved, n) * 1.06
+        assert least_fresh(kept, n) < fresh(n)
+
+
+def test_the_program_is_a_keyword_of_evaluate():
+    tasks = fg.families.gaussian(T=6, d=3, rank=1, seed=0)
+    kept, solved = (
+        next(row.value for row in fg.bounds.evaluate(tasks, "random", 7, programs=on)
+             if row.bound.key == "here:last-iterate/loss/moments")
+        for on in (False, True)
+    )  # fmt: skip
+    assert float(fg.expect(tasks, "random", 7).loss) < solved <= kept
+    with pytest.raises(fg.errors.ForgettingError, match="programs must be True or False"):
+        fg.bounds.evaluate(tasks, "random", 7, programs="yes")
+
+
+def test_no_bound_by_powers_of_one_minus_x_is_smaller():
+    # here:weights/loss is lambda = 0 with D - r in place of |I - P|_F^2, which is at most that
+    rng = np.random.default_rng(1)
+    for _ in range(rounds(10, 200)):
+        T, d = int(rng.integers(2, 8)), int(rng.integers(2, 8))
+        tasks = fg.families.gaussian(T, d, int(rng.integers(1, d + 1)), seed=int(rng.integers(10**6)))
+        weights = fg.orderings.WithReplacement(rng.dirichlet(np.ones(T)))
+        for k in (1, 2, 7, 30, 300):
+            rows = {row.bound.key: row.value for row in fg.bounds.evaluate(tasks, weights, k)}
+            assert rows["here:last-iterate/loss/moments/weights"] <= rows["here:weights/loss"] * (1 + 1e-9)
+
+
+def test_two_lines_at_their_worst_angle_reach_the_bound():
+    for k, near in ((5, 0.98), (20, 0.999), (100, 0.9999)):
+        pair = fg.families.worst_pair(k)
+        bound = fg.bounds.get("here:last-iterate/loss/moments")
+        right = bound.value(fg.bounds.Setting.of(pair, ordering=fg.orderings.WithReplacement()), k)
+        assert near < float(fg.expect(pair, "random", k).loss) / right <= 1
+
+
+def test_the_constants_that_the_page_prints():
+    said = {1: 0.368, 2: 0.442, 3: 0.485, 4: 0.513}
+    for rank, constant in said.items():
+        line = solve_line("rank", 10**6, math.sqrt(rank))
+        value = line.share + math.sqrt(rank) * line.most
+        assert constant - 0.002 < value < constant + 0.0005
+    for size, constant in ((0.1, 0.091), (1.0, 0.373)):
+        line = solve_line("mean", 10**6, size)
+        assert constant - 0.002 < line.share + size * line.most < constant + 0.0005
