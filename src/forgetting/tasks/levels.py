@@ -241,14 +241,38 @@ def worst_levels(k: int) -> Levels:
     ratio = p[1] / p[0] * lines[0] / lines[1]
     pairs = [(c, max(1, round(c * ratio))) for c in range(1, 6)]
     clones = min(pairs, key=lambda pair: (round(abs(math.log(pair[1] / pair[0] / ratio)), 1), pair))
-    p = Levels(sizes, clones, (0.5, 0.5)).weights
+    return _with_best_shares(sizes, clones, shares, k)
+
+
+def levels_within(T: int, d: int, k: int) -> Levels | None:
+    """Three levels of at most T tasks without clones and d dimensions, with nearly the largest E L(w_k); None below 4.
+
+    >>> made = levels_within(32, 16, 32)
+    >>> made.num_tasks <= 32, round(32 * made.loss(32), 3)  # equiangular lines of 14 tasks: 0.214
+    (True, 0.214)
+    """
+    best: Levels | None = None
+    for middle in range(1, d - 1):
+        last = min(d - 1 - middle, T - 2 - 2 * middle)
+        if last >= 1:
+            made = _with_best_shares((1, middle, last), (1, 1), np.array([0.05, 0.25]), k)
+            if made.num_tasks <= T and (best is None or made.loss(k) > best.loss(k)):
+                best = made
+    return best
+
+
+def _with_best_shares(sizes: tuple[int, ...], clones: tuple[int, ...], shares: Array, k: int) -> Levels:
+    """Levels of these sizes with the shares that have the largest E L(w_k), found from the given ones."""
+    from scipy.optimize import minimize
+
+    p = Levels(sizes, clones, (0.5,) * len(clones)).weights
     spread = np.array(sizes, dtype=np.float64)
 
     def at(v: Array) -> float:
         return -k * _loss(p, 1 / (1 + np.exp(-v)), spread, k)
 
     v = minimize(at, np.log(shares / (1 - shares)), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-13}).x
-    return Levels(sizes, clones, tuple(float(f"{s:.6g}") for s in (1 / (1 + np.exp(-v))).tolist()))
+    return Levels(sizes, clones, tuple(float(f"{s:.6g}") for s in (1 / (1 + np.exp(-np.clip(v, -40, 13)))).tolist()))
 
 
 def levels_limit(rates: Sequence[float]) -> float:

@@ -345,7 +345,7 @@ _CLASSIFICATION = (
 )
 #: bounds proved here that stand beside the rows of a table
 _BESIDE = {
-    "regression": ("here:last-iterate/loss/universal", "here:weights/loss", "here:weights/forgetting"),
+    "regression": ("here:last-iterate/loss/moments", "here:last-iterate/forgetting/moments"),
     "sgd": ("here:sgd/objective",),
 }
 YES, NO = Cell(("yes",)), Cell(("no",))

@@ -16,6 +16,7 @@ from forgetting.files.atomic import as_file_error, require_writable
 from forgetting.files.best_known import larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
+from forgetting.tasks.levels import levels_within
 from forgetting.worstcase.frontier_entry import DRAWS, Entry
 from forgetting.worstcase.frontier_table import Frontier, best_entry, frontier, upper_bound
 from forgetting.worstcase.search import adversarial_search
@@ -78,9 +79,9 @@ def improve_frontier(
     """Look for tasks with a larger value than the frontier has, and keep them in a folder of your own if they have.
 
     A search (`fg.adversarial_search`) begins with known tasks of at most T tasks and d dimensions, at the same and at
-    neighbouring numbers of steps, and with random tasks. Or `tasks` are given: then only their value is computed, with
-    singular values set to 1 and |w*| = 1. A file is written only if the exact value is larger than what the package and
-    the folder have; the package itself is never changed.
+    neighbouring numbers of steps, for the loss with tasks in levels, and with random tasks. Or `tasks` are given: then
+    only their value is computed, with singular values set to 1 and |w*| = 1. A file is written only if the exact value
+    is larger than what the package and the folder have; the package itself is never changed.
 
     Args:
         T, d: the numbers of tasks and of dimensions; those of `tasks`, if these are given.
@@ -146,11 +147,13 @@ def search(
 ) -> Entry:  # fmt: skip
     """The largest value of searches from random and known tasks, with more seeds until the seconds are over."""
     quantity: Any = there.quantity
-    known = starts(there, T, d, k)
-    share = max(restarts // (len(known) + 2), 1)
+    given = [(entry.tasks, entry.name) for entry in starts(there, T, d, k)]
+    if quantity == "loss" and there.ordering == DRAWS and (made := levels_within(T, d, k)) is not None:
+        given.append((made.tasks(), made.construction))
+    share = max(restarts // (len(given) + 2), 1)
     begins: list[tuple[RegressionTasks | None, int, str]] = [
-        (None, max(restarts - share * len(known), 1), "random tasks"),
-        *((entry.tasks, share, entry.name) for entry in known),
+        (None, max(restarts - share * len(given), 1), "random tasks"),
+        *((tasks, share, words) for tasks, words in given),
     ]
     end = time.monotonic() + (seconds or 0.0)
     largest: Entry | None = None
