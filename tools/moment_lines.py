@@ -18,7 +18,7 @@ SIZES: dict[Form, tuple[float, ...]] = {
     "mean": (0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.2, 3.3, 5, 7.5, 11),
 }
 GAIN = 0.998  # a line that is not below this share of the rate of all tasks is left out
-POINTS = 1200  # a check with more points succeeds
+POINTS = 8000
 HEADER = {
     "format": "forgetting/moment-lines/1",
     "made_by": "python -m tools.moment_lines",
@@ -33,7 +33,7 @@ def found(form: Form, n: int | None) -> list[Line]:
     lines: list[Line] = []
     for size in SIZES[form]:
         line = solve_line(form, n, size)
-        line = line._replace(most=math.ceil(1e5 * largest(form, n, line, POINTS)) / 1e5)
+        line = line._replace(most=round(math.ceil(1e5 * largest(form, n, line, POINTS) + 1) / 1e5, 5))
         if line.ends and line.share + size * line.most < GAIN * rate and line not in lines:
             lines.append(line)
     return lines

@@ -19,7 +19,7 @@ LINES = json.loads(STORED.read_text(encoding="utf-8"))["lines"]
 
 
 def test_every_stored_line_holds_by_the_script_of_the_standard_library():
-    assert check({"lines": LINES}) == 820
+    assert check({"lines": LINES}) > 800
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_the_largest_f_is_bounded_from_above_and_by_little(form):
         for row in LINES[form].get(n, ()):
             line = Line(row[0], row[1], tuple(row[2]), tuple(row[3]))
             by_grid = largest_by_grid(form, int(n), line)
-            assert by_grid <= largest(form, int(n), line) <= line.most
-            assert line.most <= by_grid * 1.02
+            assert by_grid <= largest(form, int(n), line, 8000) <= line.most
+            assert line.most <= by_grid * 1.0003 + 5e-5
     for row in LINES[form]["large"]:  # at finite n a line for large n lacks no more than the page says
         line = Line(row[0], row[1], tuple(row[2]), tuple(row[3]))
         for n in (65, 100, 1000):
