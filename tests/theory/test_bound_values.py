@@ -117,7 +117,7 @@ CASES = [
     ("here:last-iterate/loss/gap", 2, 0.07, {"spectral_gap": 0.9}),  # 7 (1 - 0.9)^2, which is below 0.1 u(1) and u(2)
     # D = 1: y (1-y)^k is at most 1/4 at k = 1; where D - 2r + |P|_F^2 is 1/4, at k = 2 half of that
     ("here:last-iterate/loss/moments", 1, 9 / 4, {**ONE, "rank_weighted": None}),
-    ("here:last-iterate/loss/moments", 2, 9 / 8, {**ONE, "rank_weighted": 0.875, "mean_projection": 1}),  # 1 - 7/4 + 1
+    ("here:last-iterate/loss/moments", 2, 9 / 8, {**ONE, "mean_projection": 0.5}),  # 1 - 1 + 1/4
     ("here:last-iterate/loss/moments/weights", 1, 7 / 4, ONE),
     ("here:last-iterate/loss/moments/weights", 5, 7 * 1e-4, {"mean_projection": 1e-4}),  # |P|_F alone
     ("here:last-iterate/next_loss", 1, 9 / 4, ONE),
