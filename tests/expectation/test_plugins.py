@@ -400,3 +400,30 @@ def test_the_mean_of_the_iterates_of_projections_onto_sets():
     e = fg.expect(boxes, fg.orderings.Cyclic(), [0, 3], w0=[3.0, -1.0], quantities="averaged_loss")
     np.testing.assert_allclose(e.averaged_loss, [np.nan, boxes.task_losses(mean).mean()], rtol=1e-14)
     np.testing.assert_allclose(run.averaged_losses[[0, 3]], e.averaged_loss, rtol=1e-14)
+
+
+@pytest.mark.parametrize("ordering", [WOR, WR, fg.orderings.Reshuffled()], ids=str)
+def test_what_was_just_learned_has_an_uncertainty_of_its_own_that_bounds_its_error(ordering):
+    just_learned = Quantity("just learned", "", (Term("learnt", HALF_SQUARED_DISTANCE),))
+    rows = [[[1.0, 0.3]], [[0.2, 1.0]], [[0.7, 0.6]], [[1.0, 0.3]]]
+    noisy = fg.RegressionTasks(rows, [[1.0], [2.0], [-1.0], [3.0]])
+    half = fg.schemes.SGD(0.5)
+    made = fg.expect(noisy, ordering, 4, scheme=half, quantities=(just_learned,))
+    orders = itertools.product(range(4), repeat=4) if ordering is WR else itertools.permutations(range(4))
+    runs = [fg.run(noisy, fg.orderings.Explicit(order), 4, scheme=half) for order in orders]
+    by_hand = np.mean([sum(run.residuals[t + 1, task] ** 2 / 2 for t, task in enumerate(run.order)) for run in runs])
+    doubt = float(made.uncertainty["just learned"])
+    assert 0 < doubt < 1e-12
+    assert abs(float(made.values["just learned"]) - by_hand) <= doubt + 1e-14
+
+
+@pytest.mark.parametrize("ordering", [WOR, fg.orderings.Reshuffled()], ids=str)
+def test_the_doubts_of_nearly_equal_tasks_reach_what_was_just_learned(ordering):
+    tasks = fg.RegressionTasks([[[1.0, 1e-6]], [[1.0, -1e-6]], [[1.0, 0.0]]], [[1.0], [2.0], [-1.0]])
+    relative = {}
+    for average in ("visited", "learnt"):
+        only = Quantity("only", "", (Term(average, HALF_SQUARED_DISTANCE),))
+        made = fg.expect(tasks, ordering, 3, quantities=(only,), method="subsets")
+        relative[average] = float(made.uncertainty["only"] / made.values["only"])
+    assert relative["visited"] > 1.5 * np.finfo(float).eps  # more than the rounding of the value itself
+    assert relative["learnt"] > 0.6 * relative["visited"]

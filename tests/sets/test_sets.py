@@ -170,3 +170,22 @@ def test_a_custom_set_is_checked_at_every_call():
 def test_bad_sets_are_refused_with_the_value(make, message):
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        fg.Halfspace([1.0, 2.0], -1.0),
+        fg.Ball([0.5, 0.5], 2.0),
+        fg.Affine([[1.0, 1.0]], [0.0]),
+    ],
+    ids=lambda group: type(group).__name__,
+)
+def test_a_set_that_a_hunt_turns_and_stretches_keeps_the_common_point(group):
+    common = np.zeros(2)
+    assert group.contains(common)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        turn, point = 3 * rng.standard_normal((2, 2)), 5 * rng.standard_normal(2)
+        changed = group.rebuilt(lambda v, turn=turn: v @ turn.T, point)
+        assert changed.distance(point) <= 1e-9 * (1 + np.linalg.norm(point))
