@@ -157,7 +157,7 @@ def test_the_reason_is_given(ordering, k, key, reason):
 
 @pytest.mark.parametrize(("ordering", "covered"), [
     (orderings.WithReplacement(), {"with replacement", "i.i.d."}),
-    (orderings.WithReplacement(p=[1, 2]), {"i.i.d."}),
+    (orderings.WithReplacement(p=[1, 2, 1, 1]), {"i.i.d."}),
     (orderings.NormWeighted(), {"norm-weighted", "i.i.d."}),
     (orderings.Reshuffled(), {"without replacement"}),
 ], ids=lambda value: str(value) if isinstance(value, orderings.Ordering) else '')  # fmt: skip

@@ -167,6 +167,16 @@ class Setting:
                 )
 
     @property
+    def num_tasks(self) -> int | None:
+        """T, by the name that problems have for it."""
+        return self.T
+
+    @property
+    def norms(self) -> None:
+        """The norms of the single tasks, which no setting knows."""
+        return None
+
+    @property
     def scale(self) -> float:
         """|w_0 - w*|^2 R^2."""
         return self.dist_sq * self.radius**2
@@ -405,7 +415,7 @@ def describe_ordering(
 
 
 def _tags(law: laws.Law, problem: Problem | Setting | None, k: int | None) -> set[str]:
-    tasks = problem.T if isinstance(problem, Setting) else None if problem is None else problem.num_tasks
+    tasks = None if problem is None else problem.num_tasks
     match law:
         case laws.Independent():
             return {"i.i.d.", *_weights(law, problem)}
@@ -423,7 +433,9 @@ def _tags(law: laws.Law, problem: Problem | Setting | None, k: int | None) -> se
 
 def _weights(law: laws.Independent, problem: Problem | Setting | None) -> set[str]:
     """Whether the probabilities are uniform, and whether they are proportional to the squared norms."""
-    tasks = TaskView(problem.num_tasks, problem.norms) if isinstance(problem, Problem) else PROBE
+    tasks = PROBE
+    if problem is not None and problem.num_tasks is not None and (problem.norms is not None or not callable(law.p)):
+        tasks = TaskView(problem.num_tasks, problem.norms)
     if tasks is PROBE and not (law.p is None or callable(law.p)):
         return set()  # weights of tasks whose norms are not known
     p, norms = law.probabilities(tasks), tasks.norms
