@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import IntArray
+from forgetting.core.groups import Groups
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell
 from forgetting.errors import NotSupportedError, ProblemFileError
@@ -137,7 +138,7 @@ class ParquetColumns(RowSource):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with arrow_for_parquet(path).parquet_file(path) as file:
+        with arrow_for_parquet(path).parquet_file(path) as (file, _):
             self.names: list[str] = file.schema_arrow.names
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             counts = [group.num_rows for group in groups]
@@ -186,9 +187,6 @@ class ParquetColumns(RowSource):
         return repr(self.names)
 
 
-Groups = tuple[list[str], IntArray]  # the groups, by first appearance, and for each row the number of its own
-
-
 def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
     """The groups that a column of words or numbers names."""
     names: dict[str, int] = {}
@@ -205,4 +203,4 @@ def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
                 raise cell_error(table, row, 0, "no task is named; fill it in, or leave such rows out")
             names.setdefault(words[codes[row]], len(names))
         parts.append(np.array([names.get(word, -1) for word in words])[codes])
-    return list(names), np.concatenate(parts)
+    return Groups.in_order(list(names), np.concatenate(parts))

@@ -99,7 +99,7 @@ def tasks_from_source(
     if fewer:
         tasks.rows_read = owners.counts
         tasks.notes = (f"{int(owners.counts.sum())} rows were read, of which factors of {len(matrix)} rows are kept",)
-    tasks.notes += note
+    tasks.notes += (*note, *owners.notes)
     return tasks
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, one_column
+from forgetting.core.arrays import Array, IntArray, any_array, as_index, is_sparse, one_column
+from forgetting.core.groups import Groups, group_codes
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
@@ -29,7 +30,7 @@ from forgetting.files.row_sources import (
     names_in,
     sliced,
 )
-from forgetting.files.table_files import Groups, ParquetColumns, groups_in
+from forgetting.files.table_files import ParquetColumns, groups_in
 
 
 class LabelledBlock(NamedTuple):
@@ -47,8 +48,7 @@ class LabelledRows:
         X, y: the rows, and their labels as a matrix.
         outputs: the number of labels of a row; None if labels are single numbers.
         home: the file or folder of the rows; None if it is not known.
-        groups: of a column of the data that names the group of each row: the groups, by first appearance, and for each
-            row the number of its own.
+        groups: of a column of the data that names the group of each row: the groups.
         shape: the numbers of rows and of columns.
         row_bytes: the memory that a row takes while it is read.
         files: the names and numbers of rows of the files, if the rows are in a folder.
@@ -181,14 +181,16 @@ class Owners:
     """The task of each row.
 
     Attributes:
-        names: of the tasks, in order of their first row.
+        names: of the tasks.
         counts: the number of rows of each task.
         codes: the number of the task of each row; None if the rows of task 0 come first, then those of task 1, ...
+        notes: a note on the order of the tasks, if rows name theirs.
     """
 
     names: tuple[str, ...]
     counts: IntArray
     codes: Any
+    notes: tuple[str, ...] = ()
 
     def of(self, start: int, stop: int) -> IntArray:
         """The tasks of the rows from `start` to `stop`."""
@@ -219,10 +221,10 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
     if groups is not None and sizes is not None:
         raise InvalidInputError("give groups= (a group for each row) or sizes= (rows of each task), not both")
     if groups is not None:
-        task_names, codes = rows.groups or _given_groups(groups, count)
-        counts = np.bincount(codes)
-        in_turn = not (codes[1:] < codes[:-1]).any()
-        return Owners(_named(names, task_names), counts, None if in_turn else codes.astype(np.int32))
+        known = rows.groups or _given_groups(groups, count)
+        called = _named(names, known.names)
+        codes = known.codes.astype(np.int32) if known.mixed else None
+        return Owners(called, np.bincount(known.codes), codes, known.note(called))
     if sizes is not None:
         counts = as_index(sizes, None, "sizes", least=1)
         if int(counts.sum()) != count:
@@ -238,7 +240,7 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
 
 
 def _given_groups(groups: Any, count: int) -> Groups:
-    """The groups that are given for all rows, by first appearance, and for each row the number of its own."""
+    """The groups that are given for all rows."""
     with as_damage(groups, "groups"):
         stored = hasattr(groups, "shape") and hasattr(groups, "__getitem__") and not hasattr(groups, "to_numpy")
         if stored and groups.shape[:1] != (count,):
