@@ -136,6 +136,8 @@ class TextFile:
 class ParquetColumns(RowSource):
     """The numbers in columns of a Parquet file; blocks are groups of rows, and pieces are parts of a group."""
 
+    remedy = "give numbers, or leave the column out"  # for a column of words
+
     def __init__(self, path: Path) -> None:
         self.path = path
         with arrow_for_parquet(path).parquet_file(path) as (file, _):
@@ -151,9 +153,10 @@ class ParquetColumns(RowSource):
         self.shape = (int(self.first[-1]), len(self.names))
         self.row_bytes = 16.0 * len(self.names) + self.packed
 
-    def only(self, names: list[str]) -> ParquetColumns:
-        """The same, with these columns only."""
+    def only(self, names: list[str], remedy: str = remedy) -> ParquetColumns:
+        """The same, with these columns only, and what to do if they hold words."""
         some = copy(self)
+        some.remedy = remedy
         some.names, some.shape = names, (self.shape[0], len(names))
         some.row_bytes = 16.0 * len(names) + self.packed
         return some
@@ -168,7 +171,7 @@ class ParquetColumns(RowSource):
         groups = np.flatnonzero((self.first[:-1] >= start) & (self.first[:-1] < stop)).tolist()
         done = start
         for table in arrow_for_parquet(self.path).parquet_parts(self.path, groups, self.names, self.size, start):
-            numbers = matrix_of(table, range(len(self.names)), "; give numbers, or leave the column out")
+            numbers = matrix_of(table, range(len(self.names)), f"; {self.remedy}")
             if not np.isfinite(numbers).all():
                 row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
                 words = f"{not_a_number(numbers[row, column])}; fill it in, or leave such rows out"

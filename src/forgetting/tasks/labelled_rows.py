@@ -103,6 +103,13 @@ def _source(X: Any, what: str) -> RowSource:
     return as_source(X, what) or MemoryRows(as_matrix(X, what), what)
 
 
+#: the end of an error about labels that are words, and about classes=
+NO_CLASSES = (
+    "from_source learns labels as numbers, since classes would be known after the last row only, and its factors have "
+    "no accuracy; give a column of 0 and 1 for each class, or rows in memory to fg.load"
+)
+
+
 def _labels(y: Any) -> tuple[RowSource, int | None]:
     """The labels as a matrix, and the number of labels of a row; None if they are single numbers."""
     if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not os.path.isdir(y):
@@ -113,6 +120,9 @@ def _labels(y: Any) -> tuple[RowSource, int | None]:
     if source is not None:
         return source, None if source.shape[1] == 1 else source.shape[1]
     values = one_column(any_array(y, "y"))
+    first = values.ravel()[:1].tolist()
+    if first and isinstance(first[0], str):
+        raise InvalidInputError(f"y: {first[0]!r:.40} is not a number; {NO_CLASSES}")
     if values.ndim not in (1, 2) or 0 in values.shape:
         raise InvalidInputError(f"y: expected a label, or a row of labels, for each row, got shape {values.shape}")
     return MemoryRows(values, "y"), None if values.ndim == 1 else int(values.shape[1])
@@ -162,15 +172,15 @@ def _parquet_rows(path: Path, y: Any, group: str | None) -> LabelledRows:
     if not any(file.shape[0] for file in files):
         raise ProblemFileError(f"{path}: columns without rows")
 
-    def joined(wanted: list[str], what: str) -> RowSource:
-        parts: list[RowSource] = [file.only(wanted) for file in files]
+    def joined(wanted: list[str], what: str, remedy: str = ParquetColumns.remedy) -> RowSource:
+        parts: list[RowSource] = [file.only(wanted, remedy) for file in files]
         source = FolderRows(parts, names) if names else parts[0]
         source.what = what
         return source
 
     outputs = len(labels) if len(labels) > 1 else None
     named = None if group is None else groups_in(files, group)
-    return LabelledRows(joined(features, "X"), joined(labels, "y"), outputs, path, named)
+    return LabelledRows(joined(features, "X"), joined(labels, "y", NO_CLASSES), outputs, path, named)
 
 
 # ---------------------------------------------------------------------------------------------------- tasks of rows

@@ -189,7 +189,7 @@ def classes_note(classes: Sequence[tuple[str, ...]], targets: Sequence[Array], t
             where.setdefault(own[place], []).append(task)
     names = list(dict.fromkeys(name for own in classes for name in own))
     width = targets[0].shape[1]
-    how = "with an output each" if width == len(names) else f"with {width} outputs for those of a task"
+    how = "with an output each" if width == len(names) else f"with {width} outputs, for those of a task"
     named = ", ".join(repr(one_line(name, 40)) for name in names[:LISTED]) + (", ..." if len(names) > LISTED else "")
     alone = seen_alone(where, len(tasks))
     return "; ".join([f"labels are {len(names)} classes, {how}: {named}", *alone])
@@ -205,7 +205,7 @@ def seen_alone(where: Mapping[str, Sequence[str]], tasks: int) -> tuple[str, ...
     if not alone or len(where) < 2 or tasks < 2:
         return ()
     shown = [(repr(one_line(name, 40)), repr(one_line(owner, 40))) for name, owner in islice(alone.items(), LISTED)]
-    if len(alone) == len(where) > 2:
+    if len(alone) == len(where):
         return ("each class is seen in one task only",)
     if len(alone) == 1:
         return (f"class {shown[0][0]} is seen in task {shown[0][1]} only",)

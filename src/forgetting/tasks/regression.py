@@ -275,9 +275,12 @@ class RegressionTasks(LinearTasks):
         Args:
             X: a path to an .npy file, a folder of .npy and .npz files, a Parquet file or a folder of them; a
                 memory-mapped array, an array of h5py or zarr, or any object with `shape` and row slices.
-            y: labels in the same ways, or in memory; for Parquet, the name of a column, or several names.
-            groups: the task of every row, in any order (see `from_arrays`), or the name of a column of Parquet. If
-                groups and sizes are left out, each file of a folder is a task.
+            y: labels in the same ways, or in memory; for Parquet, the name of a column, or several names. Labels are
+                numbers: which classes there are would be known after the last row only. Give a column of 0 and 1 for
+                each class instead.
+            groups: the task of every row, in any order, or the name of a column of Parquet. All of them are read first,
+                so that tasks are in the same order as those of `from_arrays`. If groups and sizes are left out, each
+                file of a folder is a task.
             sizes: the number of rows of each task, for rows that come task by task.
             memory: bytes that rows and factors may take. Factors that take more than half are memory-mapped.
             cache: the .npz file in which factors are kept, with checksums. By default it is beside the data, as

@@ -22,7 +22,7 @@ from forgetting.tasks.regression import RegressionTasks
 FEWEST, MOST = 3, 100  # different whole numbers that may be classes,
 OFTEN = 5  # and how often each must occur
 NAMES = ("class", "label", "target")  # of columns whose whole numbers are classes
-NO_NUMBER = 20  # the most different whole numbers that are learned as numbers with a doubt
+MANY = 20  # words that are hardly classes if most occur once; whole numbers that are hardly classes
 LISTED = 5  # labels in a note
 WHOLE = re.compile(r"[+-]?[0-9]+")
 
@@ -83,7 +83,9 @@ def _guess(sheets: Sequence[Sheet], label: str, groups: Groups) -> tuple[Literal
     no_numbers, content = np.isnan(y), {sheet.content() for sheet in sheets}
     if content == {"categories"} or (no_numbers.all() and content <= {"categories", "spelt"}):
         different = len({word for sheet in sheets for word in sheet.labels})
-        if different > MOST and 2 * different > len(y):
+        if different < 2:
+            raise _single(sheets, label)
+        if different > MANY and 2 * different > len(y):
             raise sheets[0].origin.refusal(
                 f": column {label!r:.60} has {different} different words in {len(y)} rows, which are hardly classes; "
                 "name the column of labels with label= (--label), or give classes='all' (--classes all)"
@@ -120,6 +122,11 @@ def _refusal(sheets: Sequence[Sheet], row: int, label: str, words: str) -> Forge
     raise IndexError(row)
 
 
+def _single(sheets: Sequence[Sheet], label: str) -> ForgettingError:
+    word = sheets[0].labels[0]
+    return sheets[0].origin.refusal(f": all labels in column {label!r:.60} are {word!r:.60}; two classes are needed")
+
+
 def _numbers(sheets: Sequence[Sheet], label: str) -> Array:
     """The labels of all rows as numbers."""
     y = np.concatenate([sheet.y for sheet in sheets])
@@ -141,9 +148,7 @@ def _known(sheets: Sequence[Sheet], label: str, names: tuple[str, ...] | None) -
     known = list(dict.fromkeys(words))
     if names is None:
         if len(known) < 2:
-            raise sheets[0].origin.refusal(
-                f": all labels in column {label!r:.60} are {known[0]!r:.60}; two classes are needed"
-            )
+            raise _single(sheets, label)
         if all(parse_number(word) is not None for word in known):
             broken = next((word for word in known if not WHOLE.fullmatch(word)), None)
             if broken is not None and {sheet.content() for sheet in sheets} != {"categories"}:
@@ -238,7 +243,7 @@ def _numbers_doubt(y: Array) -> tuple[str, ...]:
 def _few(y: Array) -> Array:
     """The different labels if they look like classes: few whole numbers; else none."""
     values = np.unique(y)
-    few = len(values) <= min(NO_NUMBER, len(y) / 2)
+    few = len(values) <= min(MANY, len(y) / 2)
     return values if few and (values == np.round(values)).all() else values[:0]
 
 

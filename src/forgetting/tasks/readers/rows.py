@@ -121,9 +121,10 @@ def _complete(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
         if unnamed[row]:
             what = f"column {columns.task!r}: no task is named"
         elif unlabelled[row]:
-            are_words = bool((np.isnan(sheet.y) & ~unlabelled).any())
-            said = "stands for no label" if are_words else "is not a number to compute with"
-            what = f"column {columns.label!r}: {sheet.labels[row] or 'nothing'} {said}"
+            word = sheet.labels[row]
+            what = f"column {columns.label!r}: {word or 'nothing'} is not a number to compute with"
+            if (np.isnan(sheet.y) & ~unlabelled).any():  # others are words
+                what = f"column {columns.label!r}: there is no label" + (f" ({word!r} stands for none)" if word else "")
         else:
             values = sheet.X[[row]].toarray()[0] if is_sparse(sheet.X) else sheet.X[row]
             column = int(np.argmin(np.isfinite(values)))
