@@ -70,7 +70,7 @@ def load_tasks(source: Any, learned: Problem | None = None) -> Reading:
     if linear is None:
         return reading
     more = [note for note in task_notes(linear) if not any(said.startswith(note) for said in reading.notes)]
-    return replace(reading, tasks=linear, notes=(*reading.notes, *more))
+    return replace(reading, tasks=linear, notes=(*more, *reading.notes))
 
 
 def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:

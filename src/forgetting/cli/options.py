@@ -76,9 +76,9 @@ READING = {
     "classes": Annotated[
         str,
         typer.Option(
-            metavar="auto|all|task|none",
-            help="Classes among labels: an output for each (all), or for those of a task (task); none: labels are "
-            "numbers; auto: words are classes, and whole numbers that look like it.",
+            metavar="all|task|none",
+            help="Labels are classes, an output for each (all) or for those of the task (task), or numbers (none); "
+            "auto: words are classes, and whole numbers if they look like it.",
         ),
     ],
     "drop": Annotated[list[str], typer.Option(help="A column that is no feature; may be repeated.")],

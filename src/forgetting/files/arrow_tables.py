@@ -6,7 +6,7 @@ Only this module needs pyarrow. Numbers are rounded correctly: a cell is the flo
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -35,10 +35,10 @@ class ArrowTable(RowTable):
     """Columns of Arrow.
 
     Attributes:
-        encoded: the names of columns of words that the reader encoded, which are no categories of the caller.
+        categories: the names of columns of categories.
     """
 
-    encoded: Collection[str] = ()
+    categories: Collection[str] = ()
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         try:
@@ -63,7 +63,7 @@ class ArrowTable(RowTable):
 
     def content(self, column: int) -> Content:
         kind = self.columns[column].type
-        if pa.types.is_dictionary(kind) and self.names[column] not in self.encoded:
+        if self.names[column] in self.categories:
             return "categories"
         if pa.types.is_floating(kind):
             return "floats"
@@ -122,7 +122,7 @@ def stream_table(source: Any, origin: Origin) -> ArrowTable:
             table = from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise origin.refusal(f": not a table that pyarrow can read ({one_line(str(error), 200)})") from error
-    return _filled(origin, table.column_names, [_plain(column) for column in table.columns])
+    return _filled(origin, table.column_names, [_plain(column) for column in table.columns], _categories(table.schema))
 
 
 def _plain(column: Any) -> Any:
@@ -130,26 +130,36 @@ def _plain(column: Any) -> Any:
     return pa.array(column.to_pylist(), pa.string()) if pa.types.is_string_view(column.type) else column
 
 
-def _filled(origin: Origin, names: list[str], columns: list[Any], encoded: Collection[str] = ()) -> ArrowTable:
+def _filled(origin: Origin, names: list[str], columns: list[Any], categories: Collection[str]) -> ArrowTable:
     if not columns or not len(columns[0]):
         raise origin.refusal(": columns without rows")
-    return ArrowTable(origin, names, columns, encoded=encoded)
+    return ArrowTable(origin, names, columns, categories=categories)
+
+
+def _categories(schema: Any) -> set[str]:
+    """The names of columns of categories; of those of pandas that are no words, Parquet says it beside the schema."""
+    names = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    with suppress(Exception):  # anything may be there
+        about = schema.pandas_metadata["columns"]
+        names |= {column["field_name"] for column in about if column["pandas_type"] == "categorical"}
+    return names
 
 
 # ---------------------------------------------------------------------------------------------------------- Parquet
 
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[tuple[Any, list[str]]]:
-    """The Parquet file at `path`, open in the block. Whatever goes wrong in the block is an error of the file.
+def parquet_file(path: Path) -> Iterator[tuple[Any, Collection[str]]]:
+    """The Parquet file at `path`, and its columns of categories. Whatever goes wrong in the block is its error.
 
-    Words come as codes, so that a long word in many rows is unpacked once; the names of their columns come with it.
+    Words come as codes, so that a long word in many rows is unpacked once.
     """
     with open_regular(path) as handle:
         try:
             file = parquet.ParquetFile(handle, pre_buffer=False)
             words = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
-            yield parquet.ParquetFile(handle, pre_buffer=False, read_dictionary=words) if words else file, words
+            coded = parquet.ParquetFile(handle, pre_buffer=False, read_dictionary=words) if words else file
+            yield coded, _categories(file.schema_arrow)
         except ForgettingError:
             raise
         except Exception as error:  # damage has many names
@@ -158,7 +168,7 @@ def parquet_file(path: Path) -> Iterator[tuple[Any, list[str]]]:
 
 def parquet_table(path: Path, only: list[str] | None = None) -> ArrowTable:
     """The columns of a Parquet file, or some of them; sizes are checked before anything is unpacked."""
-    with parquet_file(path) as (file, encoded):
+    with parquet_file(path) as (file, categories):
         sizes = file.metadata
         groups = [sizes.row_group(i).total_byte_size for i in range(sizes.num_row_groups)]
         width = max(1, sizes.num_columns if only is None else 2 * len(only))
@@ -166,7 +176,7 @@ def parquet_table(path: Path, only: list[str] | None = None) -> ArrowTable:
         require_memory(needed, f"the cells of {path}", "split the file, or leave columns out")
         table = file.read(columns=only)
         table.validate(full=True)
-    return _filled(Origin.file(path), table.column_names, table.columns, encoded)
+    return _filled(Origin.file(path), table.column_names, table.columns, categories)
 
 
 def parquet_parts(path: Path, groups: list[int], names: list[str], size: int, first: int) -> Iterator[ArrowTable]:
