@@ -127,6 +127,8 @@ RULES = {
     "words of numbers": ([str(code) for code in CODE], SPLIT, "y", "since no task has more than half of them"),
     "words of floats": ([f"{code}.0" for code in CODE], SPLIT, "label", None),
     "words of some floats": ([f"{c}.0" if c == 3 else str(c) for c in CODE], SPLIT, "label", None),
+    "words of numbers in all tasks": ([str(code) for code in CODE], MIXED, "y", None),
+    "objects that are floats": (pd.Series(CODE, dtype=float).astype(object), SPLIT, "label", None),
     "nullable": (pd.array(CODE, dtype="Int64"), SPLIT, "y", "since no task has more than half of them"),
     "three values": (np.minimum(CODE, 2), MIXED, "class", "because of its name"),
     "two values": (CODE % 2, MIXED, "class", None),
@@ -148,6 +150,12 @@ def test_which_numbers_are_classes(name, tmp_path):
     sources = [table, parquet(tmp_path, table)]
     if "categories" not in name and "truth" not in name:  # a CSV file has no types
         sources.append(csv(tmp_path, table))
+    if "words" in name:  # those of Arrow are encoded when they are read
+        words = table[label].tolist()
+        encoded = pa.Table.from_pandas(table).set_column(
+            table.columns.get_loc(label), label, pa.array(words, pa.string())
+        )
+        sources += [encoded, parquet(tmp_path, encoded, "encoded.parquet")]
     for source in sources:
         tasks, warned = said(source, label=label)
         numbers = np.asarray(labels, dtype=float)
@@ -428,9 +436,15 @@ def test_notes_are_printed_before_anything_is_computed(tmp_path, capfd, monkeypa
 
     for name in ("run", "expect", "certify", "optimal_weights", "auditing.audit", "bounds.evaluate"):
         monkeypatch.setattr(f"forgetting.{name}", stop)
-    for command in ("run", "expect", "weights", "bounds", "certify", "audit"):
-        steps = [] if command == "audit" else ["-k", "2"]
-        assert run_app([command, str(path), "--label", "label", *steps]) == 2
+    (tmp_path / "my.toml").write_text("[problem]\nfile = 'rows.csv'\nlabel = 'label'\n")
+    of_file, of_config = [str(path), "--label", "label"], [str(tmp_path / "my.toml")]
+    steps = ["-k", "2"]
+    for words in (
+        *([command, *of_file, *steps] for command in ("run", "expect", "weights", "bounds", "certify")),
+        ["audit", *of_file],
+        ["run", *of_config, *steps],
+    ):
+        assert run_app(words) == 2
         lines = capfd.readouterr().err.splitlines()
         assert lines[0].startswith("warning: labels are 10 classes")
         assert lines[1] == "note: tasks are in the order of their rows: '0', '1', '2', '3', '4'"

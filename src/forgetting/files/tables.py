@@ -19,10 +19,8 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 NAMELESS = ("", "nan")  # no name of a task; "na" and "none" may be one
 
-MISSING = ("NoneType", "NAType", "NaTType")  # the types of None and of what pandas puts in its place
-
-#: what the type of a column says: "spelt" for whole numbers, truth values and words, which are told apart by how they
-#: are spelt, "floats", "categories" (of pandas, polars or Arrow), and "others", such as times
+#: what the type of a column says: "spelt" for numbers, truth values and words, which are told apart by how they are
+#: spelt; "floats" where 3.0 is spelt 3; "categories" (of pandas, polars or Arrow); "others", such as times
 Content = Literal["spelt", "floats", "categories", "others"]
 
 
@@ -194,21 +192,17 @@ def column_words(values: NDArray[Any]) -> list[str]:
 def content_of(given: Any, values: NDArray[Any]) -> Content:
     """What the type of a column says about its values; `values` is the column as a vector, and objects are looked at.
 
-    >>> [content_of(part, np.asarray(part)) for part in ([1, 2], [1.0, 2.0], ["cat", None])]
-    ['spelt', 'floats', 'spelt']
+    >>> [content_of(part, np.asarray(part)) for part in ([1.0, 2.0], ["cat", None], [b"cat"])]
+    ['spelt', 'spelt', 'others']
     """
     named = str(getattr(given, "dtype", getattr(given, "type", ""))).lower()
     if named.startswith(("categor", "enum", "dictionary")):
         return "categories"
     if values.dtype.kind != "O":
-        return "floats" if values.dtype.kind == "f" else "spelt" if values.dtype.kind in "biuU" else "others"
-    listed = values.tolist()
-    kinds = {kind for kind in set(map(type, listed)) if kind.__name__ not in MISSING}
-    if any(issubclass(kind, float) for kind in kinds):
-        if any(isinstance(value, float) and value == value for value in listed):
-            return "floats"
-        kinds = {kind for kind in kinds if not issubclass(kind, float)}  # NaN alone, for what is missing
-    return "spelt" if all(issubclass(kind, str | int | np.integer | np.bool_) for kind in kinds) else "others"
+        return "spelt" if values.dtype.kind in "biufU" else "others"
+    missing = ("NoneType", "NAType", "NaTType")  # of pandas, which is not imported
+    kinds = (kind for kind in set(map(type, values.tolist())) if kind.__name__ not in missing)
+    return "spelt" if all(issubclass(kind, str | Real | np.bool_) for kind in kinds) else "others"
 
 
 def _word(value: Any) -> str:
