@@ -51,7 +51,10 @@ class Groups:
         for what, keys_of in KEYS:
             keys = keys_of(names)
             if keys is not None:
-                order = sorted(range(len(names)), key=lambda place: (keys[place], names[place]))
+                places: Sequence[int] = range(len(names))
+                if len(set(keys)) < len(keys):  # as 7 and 07
+                    places = sorted(places, key=names.__getitem__)
+                order = sorted(places, key=keys.__getitem__)
                 return cls([names[place] for place in order], np.argsort(order)[codes], True, what)
         return cls(list(names), codes, True)
 
