@@ -413,7 +413,7 @@ def test_rows_with_missing_numbers_are_counted():
         ((np.broadcast_to(X[:1], (2**40, 3)), Y, TASK), {}, "GiB|shape"),
         ({"X": X, "y": Y}, {}, "no column 'task' for the tasks; the columns are X, y"),
         ({"X": X, "task": TASK}, {}, "no column 'y' for the labels"),
-        ((X, ["cat"] * 12, TASK), {}, "row 0, column 'y': 'cat' is not a number; for classes"),
+        ((X, ["cat", "dog"] * 6, TASK), {}, "row 0, column 'y': 'cat' is not a number; for classes"),
         ((X, Y, TASK), {"drop": "3"}, "no column '3' to drop; the columns are 0, 1, 2"),
         ((X, Y, TASK), {"drop": ["0", "1", "2"]}, "no features are left"),
         ((X, Y, TASK), {"drop": 0.5j}, "drop: expected names of columns"),

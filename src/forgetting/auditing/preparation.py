@@ -69,8 +69,10 @@ def load_tasks(source: Any, learned: Problem | None = None) -> Reading:
     linear = reading.tasks.linear
     if linear is None:
         return reading
-    more = [note for note in task_notes(linear) if not any(said.startswith(note) for said in reading.notes)]
-    return replace(reading, tasks=linear, notes=(*more, *reading.notes))
+    more = [
+        note for note in task_notes(linear) if not any(said.startswith(note.split(";")[0]) for said in reading.notes)
+    ]
+    return replace(reading, tasks=linear, notes=(*reading.notes, *more))
 
 
 def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:

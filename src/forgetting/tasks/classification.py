@@ -322,10 +322,13 @@ def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTa
             raise InvalidInputError(f"y holds {value!r}; classes are whole numbers or names")
     if len(classes) < 2:
         raise InvalidInputError(f"one class only ({', '.join(map(repr, classes))}); two or more are needed")
-    return {
+    problems = {
         name: ClassificationTasks(matrices, [np.where(label == name, 1, -1) for label in labels], names=known.names)
         for name in classes
     }
+    for problem in problems.values():
+        problem.notes = known.note()
+    return problems
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,7 +209,8 @@ def about_labels(
         return (), (f"{notes[0]}. {guess}; if they are numbers, give classes=None (--classes none)",)
     if labels.known is not None or columns.classes is None:
         return notes, ()
-    return notes, _numbers_doubt(labels.y)
+    remedy = "give classes='all' (--classes all), or name the one that counts as +1 with positive= (--positive)"
+    return notes, numbers_doubt(labels.y, remedy)
 
 
 def label_notes(tasks: RegressionTasks) -> tuple[str, ...]:
@@ -228,16 +229,17 @@ def label_notes(tasks: RegressionTasks) -> tuple[str, ...]:
     return _seen_alone(y.astype(np.int64).tolist(), np.repeat(np.arange(tasks.num_tasks), tasks.num_rows), tasks.names)
 
 
-def _numbers_doubt(y: Array) -> tuple[str, ...]:
-    """A doubt if labels are few whole numbers, as classes are; -1 and +1 are meant to be learned as numbers."""
+def numbers_doubt(y: Array, remedy: str) -> tuple[str, ...]:
+    """A doubt if labels are few whole numbers, as classes are; -1 and +1 are meant to be learned as numbers.
+
+    >>> numbers_doubt(np.array([0.0, 1, 2, 1, 0, 2]), "give classes='all'")
+    ("the labels are the numbers 0, 1, 2, and are learned as numbers; if they are classes, give classes='all'",)
+    """
     values = _few(y)
     if len(values) < 2 or values.tolist() == [-1, 1]:
         return ()
     named = ", ".join(str(int(value)) for value in values[:LISTED]) + (", ..." if len(values) > LISTED else "")
-    return (
-        f"the labels are the numbers {named}, and are learned as numbers; if they are classes, give classes='all' "
-        "(--classes all), or name the one that counts as +1 with positive= (--positive)",
-    )
+    return (f"the labels are the numbers {named}, and are learned as numbers; if they are classes, {remedy}",)
 
 
 def _few(y: Array) -> Array:

@@ -25,7 +25,7 @@ from forgetting.files.tables import NAMELESS, NOTHING, not_a_number, parse_numbe
 from forgetting.geometry import Matrix
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.readers.classes import about_labels, label_notes, read_labels
+from forgetting.tasks.readers.classes import about_labels, label_notes, numbers_doubt, read_labels
 from forgetting.tasks.readers.sheet import Columns, Sheet
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.task_data import as_slice
@@ -281,7 +281,11 @@ def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
     """
     if tasks.data is None:
         return ()
-    return (*label_notes(tasks.data), *row_notes(tasks))
+    notes = [*label_notes(tasks.data), *row_notes(tasks)]
+    if tasks.outputs is None:
+        y = np.concatenate([tasks.labels_of(task) for task in range(tasks.num_tasks)])
+        notes += numbers_doubt(y, "make the tasks by RegressionTasks.from_labels")
+    return tuple(notes)
 
 
 def row_notes(tasks: LinearTasks) -> list[str]:
