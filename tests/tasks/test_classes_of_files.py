@@ -347,6 +347,15 @@ def test_ten_classes_in_a_frame_are_five_lines_from_their_audit():
     assert sum("class" in note for note in audit.notes) == 1
 
 
+def test_an_audit_of_arrays_says_once_that_whole_numbers_are_learned_as_numbers():
+    said_of = "the labels are the numbers 0, 1, 2, 3, 4, ..., and are learned as numbers; if they are classes, "
+    numbers = fg.RegressionTasks.from_arrays(X, CODE, SPLIT)
+    doubted, _ = said(frame(CODE, MIXED))
+    for tasks, remedy in ((numbers, "make the tasks by RegressionTasks.from_labels"), (doubted, "give classes='all'")):
+        (note,) = (note for note in fg.audit(tasks).notes if "class" in note)
+        assert note.startswith(said_of + remedy)
+
+
 HELD_OUT = np.arange(N) % 10 >= 8  # two rows of each class: too few to be known as classes by themselves
 
 
@@ -357,7 +366,13 @@ def test_labels_of_held_out_rows_are_the_classes_of_the_tasks(classes, tmp_path)
     own, _ = said(held, classes=classes)
     e = fg.expect(tasks, "cyclic", 5, test=own, quantities=("test_loss", "test_accuracy"))
     missing = held[held["y"] != 3]  # a class that is not held out has its output all the same
-    for source in (held, own, csv(tmp_path, held), held.astype({"y": float}), parquet(tmp_path, held.sample(frac=1))):
+    for source in (
+        held,
+        own,
+        csv(tmp_path, held),
+        held.astype({"y": float}),
+        parquet(tmp_path, held.sample(frac=1, random_state=2)),
+    ):
         audit = fg.audit(tasks, test=source)
         assert audit.measure("held-out accuracy").given == pytest.approx(e.values["test_accuracy"])
         assert audit.measure("held-out loss").given == pytest.approx(e.values["test_loss"])
