@@ -139,6 +139,7 @@ RULES = {
     "categories of numbers": (pd.Categorical(CODE), MIXED, "y", ""),
     "categories of halves": (pd.Categorical(CODE / 2), MIXED, "y", ""),
     "categories of two numbers": (pd.Categorical(CODE % 2), MIXED, "y", None),
+    "categories of one number": (pd.Categorical([3] * N), MIXED, "y", None),
     "measurements": (X[:, 0], SPLIT, "label", None),
 }
 

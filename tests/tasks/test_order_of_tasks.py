@@ -96,6 +96,7 @@ def test_all_sources_have_the_same_order(kind, tmp_path):
             ]
             words = "in order of first appearance, since" if in_order is None else "sorted by "
             assert tasks.notes[-1].startswith(f"tasks are {words}")
+            assert ("sorted by date" in tasks.notes[-1]) == (kind in ("dates", "months", "times"))
             assert "since their rows are mixed" in tasks.notes[-1]
 
 

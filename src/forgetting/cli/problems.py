@@ -98,8 +98,8 @@ class Source:
         return Loaded(_copies(problem, copies), name + _times(copies), seed)
 
     def held_out(self, words: str, learned: Problem) -> Problem:
-        """The held-out rows of the learned tasks, read in the same way, but not prepared."""
-        columns = replace(self.columns, intercept=False, standardize=None, features=None)
+        """The held-out rows of the learned tasks, read in the same way, with labels like theirs, but not prepared."""
+        columns = replace(self.columns, classes="auto", intercept=False, standardize=None, features=None)
         return Source([words], self.seed, columns).load(learned).problem
 
 

@@ -115,7 +115,7 @@ def _numbered(names: Sequence[str]) -> list[Any] | None:
 Keys = Callable[[Sequence[str]], list[Any] | None]
 
 #: what groups may be sorted by, and the keys; None for names that have none
-KEYS: list[tuple[str, Keys]] = [("number", _numbers), ("number", _numbered), ("date", _dates)]
+KEYS: list[tuple[str, Keys]] = [("number", _numbers), ("date", _dates), ("number", _numbered)]
 
 
 def groups_of(names: Iterable[Hashable]) -> Groups:

@@ -83,7 +83,7 @@ def _guess(sheets: Sequence[Sheet], label: str, groups: Groups) -> tuple[Literal
     no_numbers, content = np.isnan(y), {sheet.content() for sheet in sheets}
     if content == {"categories"} or (no_numbers.all() and content <= {"categories", "spelt"}):
         different = len({word for sheet in sheets for word in sheet.labels})
-        if different < 2:
+        if different < 2 and no_numbers.all():
             raise _single(sheets, label)
         if different > MANY and 2 * different > len(y):
             raise sheets[0].origin.refusal(
