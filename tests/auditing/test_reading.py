@@ -16,7 +16,7 @@ GOOD = "task,a,b,y\nfirst,1,0,1\nsecond,0,1,2\nfirst,1,1,3\nsecond,2,1,4\n"
 def notes(found):
     """The notes without the one on the order of tasks, which comes last wherever there is a column of tasks."""
     *others, last = found.notes
-    assert last.startswith("tasks are in order of first appearance: ")
+    assert last.startswith(("tasks are in order of", "tasks are in the order of", "tasks are sorted by"))
     return tuple(others)
 
 
@@ -34,7 +34,10 @@ def test_a_csv_file_becomes_tasks_in_order_of_appearance(write):
     found = read_tasks(write(GOOD))
     assert found.tasks.names == ("first", "second")
     assert found.features == ("a", "b")
-    assert found.notes == ("tasks are in order of first appearance: 'first', 'second'",)
+    assert found.notes == (
+        "tasks are in order of first appearance, since their rows are mixed and their names are neither numbers nor "
+        "dates: 'first', 'second'",
+    )
     X, y = found.tasks.task(0)
     assert X.tolist() == [[1, 0], [1, 1]]
     assert y.tolist() == [1, 3]
@@ -182,14 +185,14 @@ def test_a_task_with_one_row_is_said(write):
 def test_a_class_seen_in_one_task_only_is_said(write):
     rows = [("one", 0), ("one", 1), ("one", 0), ("two", 1), ("two", 2), ("two", 2)]
     text = "task,a,b,y\n" + "".join(f"{task},{i},{i * i},{label}\n" for i, (task, label) in enumerate(rows, 1))
-    assert notes(read_tasks(write(text)))[1:] == (
-        "class '0' is seen in task 'one' only",
-        "class '2' is seen in task 'two' only",
+    assert notes(read_tasks(write(text), classes="all")) == (
+        "labels are 3 classes, with an output each: '0', '1', '2'; 2 of 3 classes are seen in one task only: '0' in "
+        "task 'one', '2' in task 'two'",
     )
     words = text.replace(",0\n", ",cat\n").replace(",1\n", ",dog\n").replace(",2\n", ",cow\n")
     found = read_tasks(write(words), positive="dog")
     assert found.tasks.task(0)[1].tolist() == [-1, 1, -1]
-    assert "class 'cow' is seen in task 'two' only" in found.notes
+    assert notes(found) == ("2 of 3 classes are seen in one task only: 'cat' in task 'one', 'cow' in task 'two'",)
     # where classes are named, however few rows and however many classes there are
     few = "task,a,y\none,1,cat\none,2,dog\ntwo,3,dog\n"
     assert "class 'cat' is seen in task 'one' only" in read_tasks(write(few), positive="dog").notes
@@ -198,7 +201,10 @@ def test_a_class_seen_in_one_task_only_is_said(write):
         in read_tasks(write(few.replace("cat", "0").replace("dog", "1")), positive="1").notes
     )
     many = "task,a,b,y\n" + "".join(f"{i % 2},{i},{i * i},{min(i, 30)}\n" for i in range(40))
-    assert notes(read_tasks(write(many), positive="30", drop="a")) == ("30 of 31 classes are seen in one task only",)
+    assert notes(read_tasks(write(many), positive="30", drop="a")) == (
+        "30 of 31 classes are seen in one task only: '0' in task '0', '1' in task '1', '2' in task '0', '3' in task "
+        "'1', '4' in task '0', ...",
+    )
     assert notes(read_tasks(write(many), drop="a")) == ()
     # numbers that are not classes are not taken for them
     assert notes(read_tasks(write(GOOD))) == ()

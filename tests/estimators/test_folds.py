@@ -1,4 +1,6 @@
-"""Tasks by the name of a column, and in an order that does not depend on how rows were shuffled."""
+"""Tasks by the name of a column, and their order where rows are sorted by task, shuffled, or in folds."""
+
+from datetime import date
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
 
 import forgetting as fg
-from forgetting.errors import InvalidInputError
+from forgetting.errors import DataWarning, InvalidInputError
 
 
 class Frame:
@@ -40,7 +42,7 @@ def test_a_column_name_is_a_column_and_no_feature(library):
     table = Frame(**columns) if library is None else pytest.importorskip(library).DataFrame(columns)
     model = fg.ContinualRegressor().fit(table, y, task_id="task")
     plain = fg.ContinualRegressor().fit(X, y, task_id=groups)
-    assert model.task_ids_ == ["a", "b", "c"]
+    assert model.task_ids_ == ["c", "a", "b"]
     assert model.n_features_in_ == 3
     np.testing.assert_allclose(model.coef_, plain.coef_)
     np.testing.assert_allclose(model.predict(table), plain.predict(X))  # the column is left out again
@@ -48,7 +50,7 @@ def test_a_column_name_is_a_column_and_no_feature(library):
     np.testing.assert_allclose(model.predict(without), plain.predict(X))
     assert model.score(table, y) == pytest.approx(plain.score(X, y))
     model.partial_fit(without, y, task_id="all of them")
-    assert model.task_ids_ == ["a", "b", "c", "all of them"]
+    assert model.task_ids_ == ["c", "a", "b", "all of them"]
     model.partial_fit(table, y, task_id="and again")  # the column is known from before
     assert model.n_steps_ == 5
     other = fg.ContinualRegressor().partial_fit(table, y, task_id="task")
@@ -65,17 +67,46 @@ def test_a_column_that_is_not_there_is_named():
     assert fg.ContinualRegressor().fit(X, y, task_id="task").task_ids_ == ["task"]  # an array has no column names
 
 
-@pytest.mark.parametrize("ids", [["c", "a", "b"], [10, 9, 2], [1.5, -1.0, 0.0], [True, False, True], ["2", 10, 9]])
-def test_the_order_of_tasks_does_not_depend_on_that_of_the_rows(ids):
+@pytest.mark.parametrize(
+    ("ids", "ordered"),
+    [
+        ([10, 9, 2], [2, 9, 10]),
+        ([1.5, -1.0, 0.0], [-1.0, 0.0, 1.5]),
+        (["2", 10, 9], ["2", 9, 10]),
+        (["task 10", "task 9", "task 2"], ["task 2", "task 9", "task 10"]),
+        (["2024-03", "2023-12", "2024-01"], ["2023-12", "2024-01", "2024-03"]),
+        (
+            [date(2024, 3, 1), date(2023, 12, 31), date(2024, 1, 1)],
+            [date(2023, 12, 31), date(2024, 1, 1), date(2024, 3, 1)],
+        ),
+    ],
+)
+def test_shuffled_rows_give_the_same_order_of_numbers_and_dates(ids, ordered):
     X, y, _ = rows()
     groups = np.repeat(np.array(ids, dtype=object), 4)
-    want = fg.ContinualRegressor().fit(X, y, task_id=groups)
-    assert want.task_ids_ == sorted(set(ids), key=lambda name: (isinstance(name, str), name))
+    assert fg.ContinualRegressor().fit(X, y, task_id=groups).task_ids_ == ids  # that of the rows
+    want = fg.ContinualRegressor().fit(X, y, task_id=groups, order=ordered)
     for seed in range(5):
         shuffled = np.random.default_rng(seed).permutation(12)
         model = fg.ContinualRegressor().fit(X[shuffled], y[shuffled], task_id=groups[shuffled])
-        assert model.task_ids_ == want.task_ids_
+        assert model.task_ids_ == ordered
         np.testing.assert_allclose(model.coef_, want.coef_, atol=1e-10)
+
+
+def test_other_names_of_shuffled_rows_are_learned_as_they_first_appear_with_a_warning():
+    X, y, groups = rows()
+    shuffled = np.random.default_rng(1).permutation(12)
+    first = list(dict.fromkeys(groups[shuffled]))
+    for model in (fg.ContinualRegressor(), fg.ContinualClassifier()):
+        for learn in (model.fit, model.partial_fit):
+            with pytest.warns(DataWarning, match="in order of first appearance, since .* gives another order") as said:
+                learn(X[shuffled], np.sign(y)[shuffled], task_id=groups[shuffled])
+            assert said[0].filename == __file__
+        assert model.task_ids_ == first
+    model.fit(X[shuffled], np.sign(y)[shuffled], task_id=groups[shuffled], order=["a", "b", "c"])  # without a warning
+    weights = [1, 1, 0, 1]  # rows of weight 0 are no rows: those that are left are not mixed
+    model = fg.ContinualRegressor().fit(X[:4], y[:4], task_id=["c", "b", "c", "a"], sample_weight=weights)
+    assert model.task_ids_ == ["c", "b", "a"]
 
 
 def test_an_order_may_name_tasks_that_are_not_there():

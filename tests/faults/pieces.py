@@ -634,8 +634,8 @@ GOOD_FOR = {
     "fg.checks.check_ordering": {"k": ["5"]},
     "fg.claims.Sides": {"scale": ["1.0"]},
     "fg.claims.Certificate.from_json": {"text": ["small_certificate().to_json()"]},
-    "fg.load": {"task": ["'task'"], "label": ["'y'"]},
-    "fg.auditing.read_tasks": {"task": ["'task'"], "label": ["'y'"]},
+    "fg.load": {"task": ["'task'"], "label": ["'y'"], "classes": ["'auto'", "None", "'all'"]},
+    "fg.auditing.read_tasks": {"task": ["'task'"], "label": ["'y'"], "classes": ["'auto'", "None", "'all'"]},
     "fg.audit": {
         "tasks": [
             "tasks()",

@@ -152,7 +152,7 @@ def test_without_tall_tasks_nothing_is_reduced():
     X, y = np.eye(4), np.arange(4.0)
     tasks = fg.RegressionTasks.from_source(Rows(X), y, [0, 1, 1, 2])
     assert tasks.rows_read is None
-    assert tasks.notes == ()
+    assert tasks.notes == ("tasks are in the order of their rows: '0', '1', '2'",)
     assert tasks.rank_tol is None
     plain = fg.RegressionTasks.from_arrays(X, y, [0, 1, 1, 2])
     assert fg.report.provenance.problem_hash(tasks) == fg.report.provenance.problem_hash(plain)

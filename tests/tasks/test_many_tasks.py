@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said_as_for_a_single_task(value, where, monkeypatch):
 
 def test_arrays_of_the_caller_are_neither_kept_nor_changed():
     X, y = np.eye(4), np.arange(4.0)
-    for groups in ([0, 1, 2, 3], [1, 0, 1, 0]):
+    for groups in ([0, 1, 2, 3], ["b", "a", "b", "a"]):
         tasks = fg.RegressionTasks.from_arrays(X, y, groups)
         X[0, 0] = y[0] = 7.0
         assert tasks.task(0)[0][0, 0] == 1.0

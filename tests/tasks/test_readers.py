@@ -19,7 +19,10 @@ Y = (X @ [1.0, -2.0, 0.5]).round(6)
 TASK = ["b", "a", "b", "c"] * 3
 COLUMNS = {"task": TASK, **{f"x{j}": X[:, j] for j in range(3)}, "y": Y}
 EXPECTED = fg.RegressionTasks.from_arrays(X, Y, TASK)
-ORDER = "tasks are in order of first appearance: 'b', 'a', 'c'"
+MIXED = (
+    "tasks are in order of first appearance, since their rows are mixed and their names are neither numbers nor dates"
+)
+ORDER = f"{MIXED}: 'b', 'a', 'c'"
 
 
 def same(tasks, expected=EXPECTED):
@@ -341,9 +344,10 @@ def test_classes_that_are_learned_as_numbers_are_warned_of(labels, words):
         (doubt,) = warned
         assert doubt in notes
         assert doubt == (
-            f"the labels are the numbers {words}, and are learned as numbers; if they are classes, name the one that "
-            "counts as +1 with positive= (--positive)"
+            f"the labels are the numbers {words}, and are learned as numbers; if they are classes, give classes='all' "
+            "(--classes all), or name the one that counts as +1 with positive= (--positive)"
         )
+        assert said(source, classes=None)[1] == []
         notes, warned = said(source, positive=labels[0])
         assert warned == []
         assert set(fg.load(source, positive=labels[0]).task(0)[1]) <= {-1.0, 1.0}
@@ -362,9 +366,7 @@ def test_an_audit_warns_at_its_call_and_has_the_notes():
 def test_many_names_are_not_all_listed():
     names = [f"task {i}" for i in range(12)]
     notes, _ = said((X, Y, names))
-    assert notes[-1] == (
-        "tasks are in order of first appearance: 'task 0', 'task 1', 'task 2', 'task 3', 'task 4', ..."
-    )
+    assert notes[-1] == ("tasks are in the order of their rows: 'task 0', 'task 1', 'task 2', 'task 3', 'task 4', ...")
 
 
 def test_rows_with_missing_numbers_are_counted():
@@ -411,7 +413,7 @@ def test_rows_with_missing_numbers_are_counted():
         ((np.broadcast_to(X[:1], (2**40, 3)), Y, TASK), {}, "GiB|shape"),
         ({"X": X, "y": Y}, {}, "no column 'task' for the tasks; the columns are X, y"),
         ({"X": X, "task": TASK}, {}, "no column 'y' for the labels"),
-        ((X, ["cat"] * 12, TASK), {}, "row 0, column 'y': 'cat' is not a number; for classes"),
+        ((X, ["cat", "dog"] * 6, TASK), {}, "row 0, column 'y': 'cat' is not a number; for classes"),
         ((X, Y, TASK), {"drop": "3"}, "no column '3' to drop; the columns are 0, 1, 2"),
         ((X, Y, TASK), {"drop": ["0", "1", "2"]}, "no features are left"),
         ((X, Y, TASK), {"drop": 0.5j}, "drop: expected names of columns"),

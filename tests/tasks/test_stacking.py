@@ -62,8 +62,8 @@ def test_the_arrays_of_the_caller_are_neither_kept_nor_changed():
 
 def test_groups_that_are_not_in_order_are_put_in_order():
     A, y = rows(6), np.arange(6.0)
-    matrices, labels, names = split_rows(A, y, ["b", "a", "b", "c", "a", "b"])
-    assert names == ["b", "a", "c"]
+    matrices, labels, known = split_rows(A, y, ["b", "a", "b", "c", "a", "b"])
+    assert known.names == ["b", "a", "c"]
     for pick, X, label in zip(([0, 2, 5], [1, 4], [3]), matrices, labels, strict=True):
         np.testing.assert_array_equal(X.toarray(), A.toarray()[pick])
         assert label.tolist() == pick

@@ -30,6 +30,11 @@ FILES = {
     "missing numbers": "task,a,y\ns,NA,2\ns,,3\ns,-nan,4\ns,null,5\ns,1,NaN\nnan,1,2\n,2,3\ns,4,5\n",
     "an index": ",task,a,y\n0,s,1,2\n1,t,3,4\n",
     "classes": "task,a,y\ns,1,cat\nt,3,dog\ns,4,cat\n",
+    "three classes": "task,a,y\nt10,1,cat\nt9,2,dog\nt10,3,owl\nt9,4, dog \n",
+    "whole numbers, each five times": "task,a,y\n" + "".join(f"{i % 3},{i}.5,{i % 6}\n" for i in range(30)),
+    "whole numbers with gaps": "task,a,y\n" + "".join(f"{i % 3},{i}.5,{i % 6}.0\n" for i in range(30)) + "0,1,\n",
+    "floats that are whole": "task,a,y\n" + "".join(f"{i % 3},{i}.5,{i % 6}.0\n" for i in range(30)),
+    "truth values": "task,a,y\ns,1,True\nt,2,False\ns,3,True\n",
     "long cells": f'task,a,y\n{"n" * 200_000},{"1" * 200_000},2\n"{"m" * 200_000}",3,4\n',
     "empty": "",
     "blank": " \n\n",
@@ -54,7 +59,7 @@ FILES = {
     "not in UTF-8": b"task,a,y\ns,1,2\n\xe9,3,4\n",
     "UTF-16": "task,a,y\ns,1,2\n".encode("utf-16"),
 }
-OPTIONS = ({}, {"drop_nan": True}, {"positive": "cat"})
+OPTIONS = ({}, {"drop_nan": True}, {"positive": "cat"}, {"classes": "all"}, {"classes": "task", "drop_nan": True})
 CELLS = [
     "1", "-2.5", "3e2", "", "nan", "NA", "inf", "1_0", "+.5", "0x1", "nan(1)", "\uff11", "cat", " 4 ", '"5"', '"6,7"',
     '"a\nb"', '"a""b"', 'a"b', '"c"d', "'=1", "'twas", "1,5", "1e400", "\0", "\u00a01\u2003", "\ufeff1", "<NA>",
@@ -79,7 +84,7 @@ def damaged(rng: random.Random) -> bytes:
 
 
 def values(tasks: fg.RegressionTasks) -> list:
-    return [tasks.names, [[part.tolist() for part in tasks.task(m)] for m in range(tasks.num_tasks)]]
+    return [tasks.names, tasks.classes, [[part.tolist() for part in tasks.task(m)] for m in range(tasks.num_tasks)]]
 
 
 def outcomes(folder: Path) -> dict[str, str]:

@@ -70,7 +70,8 @@ def audit(
         order: the given order; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         test: held-out rows of the same tasks, which are never learned: whatever `fg.load` reads, with the same names of
-            tasks, or the same number of tasks in the same order.
+            tasks, or the same number of tasks in the same order. If the labels of the tasks are classes, theirs are the
+            same classes.
         rows: the most rows of each task; larger tasks are sub-sampled.
         features: a feature map to apply: a number of random features, a `RandomFeatures`, or any function of X.
         standardize: shift and scale each column to mean 0 and deviation 1, as in all tasks ("all") or as in the first
@@ -107,7 +108,8 @@ def audit(
         begin("tasks")
         reading = load_tasks(tasks)
         warn_of_doubts(reading, stacklevel=4)  # at the call of `audit`
-        source, held = reading.tasks, None if test is None else load_tasks(test).tasks
+        source = reading.tasks
+        held = None if test is None else load_tasks(test, source).tasks
         prepared = draw(0)
         problem, linear = prepared.problem, prepared.problem.linear
         fit = measure_fit(prepared)

@@ -16,6 +16,7 @@ from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileE
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import LinearTasks, Problem, RandomFeatures, RegressionTasks, prepare
+from forgetting.tasks.held_out_and_noise import with_classes
 from forgetting.tasks.preparation import as_feature_map, as_standardize
 from forgetting.tasks.readers import Columns, Reading, read, task_notes
 
@@ -30,6 +31,7 @@ def read_tasks(
     task: str = "task",
     label: str = "y",
     positive: str | None = None,
+    classes: Literal["auto", "all", "task"] | None = "auto",
     drop: str | Sequence[str] = (),
     drop_nan: bool = False,
     **options: Any,
@@ -51,20 +53,26 @@ def read_tasks(
         raise ProblemFileError("no file given")
     for name in files:
         as_kind(name, str | PathLike, "the name of a file", "paths: ")
-    reading = read(files, Columns(task, label, positive, drop, drop_nan), options)
+    reading = read(files, Columns(task, label, positive, classes, drop, drop_nan), options)
     linear = reading.tasks.linear
     if linear is None or linear.data is None:
         raise ProblemFileError(f"{files[0]}: holds {reading.tasks!r:.60}, but an audit needs regression tasks")
     return reading
 
 
-def load_tasks(source: Any) -> Reading:
-    """The tasks of any source that `audit` accepts, linear ones if all are affine, and all notes about them."""
-    reading = read(source, Columns(), {})
+def load_tasks(source: Any, learned: Problem | None = None) -> Reading:
+    """The tasks of any source that `audit` accepts, linear ones if all are affine, and all notes about them.
+
+    Rows that are held out of `learned` tasks have labels of the same kind.
+    """
+    reading = read(source, Columns(), {}, learned)
     linear = reading.tasks.linear
     if linear is None:
         return reading
-    return replace(reading, tasks=linear, notes=tuple(dict.fromkeys([*reading.notes, *task_notes(linear)])))
+    more = [
+        note for note in task_notes(linear) if not any(said.startswith(note.split(";")[0]) for said in reading.notes)
+    ]
+    return replace(reading, tasks=linear, notes=(*reading.notes, *more))
 
 
 def apply_features(tasks: Problem, features: Callable[[Any], Any] | Any) -> RegressionTasks:
@@ -273,10 +281,14 @@ def held_out(test: Problem, given: Problem, prepared: Problem) -> Problem:
     if data is None or prepared.linear is None or prepared.linear.data is None:
         raise NotSupportedError(f"test: held-out rows are of RegressionTasks, not of {type(test).__name__}")
     learned = prepared.linear.data
-    if data.outputs != learned.outputs:
-        outputs = [str(tasks.outputs or 1) for tasks in (data, learned)]
+    pairs = [data.task(task) for task in order.tolist()]
+    matched = data.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    matched.classes = None if data.classes is None else tuple(data.classes[task] for task in order.tolist())
+    matched = with_classes(learned, matched)
+    if matched.outputs != learned.outputs:
+        outputs = [str(tasks.outputs or 1) for tasks in (matched, learned)]
         raise InvalidInputError(f"test: labels have {outputs[0]} outputs, but those of the tasks have {outputs[1]}")
-    pairs = [data.task(int(task)) for task in order]
+    pairs = [matched.task(task) for task in range(matched.num_tasks)]
     own = None if learned.preparation is given.preparation else learned.preparation
     last = None if own is None else replace(own, before=None)
     return learned.with_data([X if last is None else last.apply(X) for X, _ in pairs], [y for _, y in pairs])

@@ -107,7 +107,7 @@ def audit_command(
         raise InvalidInputError(f"--kind {kind} says which random features: give their number by --features")
     lift = None if features is None else RandomFeatures(features, kind or "relu", seed=seed)  # type: ignore[arg-type]
     problem, name = load_tasks(source)
-    held = None if test is None else replace(source, words=[test]).load().problem
+    held = None if test is None else source.held_out(test, problem)
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
     given = None if order is None else as_order(order, problem.names)
     with working("auditing") as step:

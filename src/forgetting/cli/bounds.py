@@ -9,7 +9,7 @@ import typer
 
 import forgetting as fg
 from forgetting.cli.options import LastStep, Orders, Scheme, grouped_options, steps_option
-from forgetting.cli.output import Output, result, say, tell, terminal_width
+from forgetting.cli.output import Output, result, say, terminal_width
 from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
@@ -150,4 +150,3 @@ def table_command(
         return
     formats = {"markdown": paper.to_markdown, "latex": paper.to_latex, "html": paper.to_html}
     say(paper.to_text(terminal_width()) if style == "text" else formats[style]().rstrip("\n"))
-    tell(meta.get("notes", ()))

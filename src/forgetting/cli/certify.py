@@ -11,7 +11,7 @@ import typer
 
 import forgetting as fg
 from forgetting.cli.options import VIOLATED, Force, Json, Orders, Scheme, Step, grouped_options
-from forgetting.cli.output import Output, computing, not_finite, tell
+from forgetting.cli.output import Output, computing, not_finite
 from forgetting.cli.problems import Source
 from forgetting.errors import InvalidInputError
 
@@ -63,6 +63,5 @@ def certify_command(
         yield verdict + (f", as far as simulation decides it ({undecided} open)" if undecided else "")
 
     output.give(lines, data, {".json": data, ".txt": lambda: f"{certificate}\n"})
-    tell(loaded.problem.notes)
     if not certificate.holds:
         raise typer.Exit(VIOLATED)

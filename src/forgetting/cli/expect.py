@@ -101,8 +101,7 @@ def expect_command(
         steps = sorted({min(step, limit) for step in steps})
     held_out: dict[str, Any] = {}
     if test is not None:
-        plain = replace(source.columns, intercept=False, standardize=None, features=None)  # as the tasks were prepared
-        held_out["test"] = Source([test], source.seed, plain).load().problem
+        held_out["test"] = source.held_out(test, loaded.problem)
     with computing():
         expected = fg.expect(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen, seed=loaded.seed, runs=runs,

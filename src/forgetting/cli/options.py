@@ -73,6 +73,14 @@ READING = {
     "task": Annotated[str, typer.Option(help="Of a file: the column that names the task of a row.")],
     "label": Annotated[str, typer.Option(help="Of a file: the column of labels.")],
     "positive": Annotated[str | None, typer.Option(help="The class that counts as +1, all others as -1.")],
+    "classes": Annotated[
+        str,
+        typer.Option(
+            metavar="all|task|none",
+            help="Labels are classes, an output for each (all) or for those of the task (task), or numbers (none); "
+            "auto: words are classes, and whole numbers if they look like it.",
+        ),
+    ],
     "drop": Annotated[list[str], typer.Option(help="A column that is no feature; may be repeated.")],
     "drop_nan": Annotated[bool, typer.Option("--drop-nan", help="Leave out rows with missing numbers.")],
     "intercept": Annotated[bool, typer.Option("--intercept", help="Add a last column of ones to the features.")],

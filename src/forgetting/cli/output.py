@@ -65,7 +65,7 @@ class Output:
         contents: Mapping[str, Content] | None = None,
         files: Mapping[Path, Content] | None = None,
     ) -> None:
-        """Give a report: as text, as JSON, or as a file of any ending; then print notes on its data.
+        """Give a report: as text, as JSON, or as a file of any ending.
 
         The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all.
         `contents` and `files` are those of `give`.
@@ -82,7 +82,6 @@ class Output:
         only_item(report, self.ending)  # raises if there is none
         usual = {} if self.out is None else dict.fromkeys(ENDINGS, partial(file_content, report, self.out))
         self.give(lines, partial(report.to_json, indent=1), {**usual, **(contents or {})}, files)
-        tell(report.meta.get("notes", ()))
 
     def give(
         self,
@@ -138,13 +137,13 @@ def result(title: str, key: str, items: Sequence[Item], summary: Sequence[str], 
     return Report(title, (section,), {**meta, "versions": versions()}, tuple(summary))
 
 
-def tell(notes: Iterable[str]) -> None:
-    """Print notes about the data on stderr, apart from the result.
+def tell(notes: Iterable[str], doubts: Container[str] = ()) -> None:
+    """Print notes about the data on stderr, apart from the result; `doubts` are those that may be about a mistake.
 
     >>> tell([])
     """
     for note in notes:
-        say(f"note: {one_line(note)}", to=sys.stderr)
+        say(f"{'warning' if note in doubts else 'note'}: {one_line(note)}", to=sys.stderr)
 
 
 def say(*lines: str, to: TextIO | None = None) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
 import forgetting as fg
 from forgetting.cli.options import Seed, Words
+from forgetting.cli.output import tell
 from forgetting.core.arrays import as_count, as_seed
 from forgetting.core.registry import values_in
 from forgetting.core.text import nearest
@@ -63,11 +64,13 @@ class Source:
     seed: Seed = None
     columns: Columns = field(default_factory=Columns)
 
-    def load(self) -> Loaded:
+    def load(self, learned: Problem | None = None) -> Loaded:
         """Load the problem: a family with its parameters, files, or a config; without words, the default family.
 
         `copies=n` repeats all tasks n times. The seed goes to families that have such a parameter, unless the words set
-        it. `columns` says how the rows of files are read, and what is done with the features of any problem.
+        it. `columns` says how the rows of files are read, and what is done with the features of any problem. Notes on
+        the data are printed at once, before anything is computed. Rows that are held out of `learned` tasks have labels
+        of the same kind.
         """
         first, *rest = self.words or DEFAULT
         seed = self.seed or 0
@@ -75,21 +78,29 @@ class Source:
         if first.endswith(".toml"):
             if rest:
                 raise InvalidInputError(f"{first} is a config and takes no parameters, got {rest[0]!r}")
-            return read_config(Path(first), self.seed, columns)
+            return read_config(Path(first), self.seed, columns, learned)
         files = [first, *filter(is_file, rest)] if is_file(first) else []
         values = values_in([word for word in rest if word not in files])
         copies = values.pop("copies", 1)
+        doubts: tuple[str, ...] = ()
         if files:
             if values:
                 raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
-            problem = read(files, columns, {}).tasks
+            reading = read(files, columns, {}, learned)
+            problem, doubts = reading.tasks, reading.doubts
             name = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
         else:
             problem, name = _family(first, values, seed)
             columns.require_unused(f"{first} is a family of tasks", preparing=False)
             if columns.preparing:
                 problem = prepare(problem, **columns.preparing)
+        _say(problem, doubts, learned)
         return Loaded(_copies(problem, copies), name + _times(copies), seed)
+
+    def held_out(self, words: str, learned: Problem) -> Problem:
+        """The held-out rows of the learned tasks, read in the same way, with labels like theirs, but not prepared."""
+        columns = replace(self.columns, classes="auto", intercept=False, standardize=None, features=None)
+        return Source([words], self.seed, columns).load(learned).problem
 
 
 def is_file(word: str) -> bool:
@@ -104,7 +115,15 @@ def is_file(word: str) -> bool:
         return False
 
 
-def read_config(path: Path, seed: int | None = None, columns: Columns | None = None) -> Loaded:
+def _say(problem: Problem, doubts: Sequence[str], learned: Problem | None) -> None:
+    """Print the notes on the data; on held-out data, those that the learned tasks do not have."""
+    known = () if learned is None else learned.notes
+    tell([note for note in problem.notes if note not in known], doubts)
+
+
+def read_config(
+    path: Path, seed: int | None = None, columns: Columns | None = None, learned: Problem | None = None
+) -> Loaded:
     """Read a TOML config: a [problem] table with `family` and its parameters, `file`, or `tasks`; see docs/cli.md.
 
     How the rows of a file are read is a matter of the config, so that other `columns` are refused.
@@ -131,6 +150,7 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
         said = f", not {' and '.join(sources)}" if sources else close
         raise InvalidInputError(f"{path}: [problem] needs one of family, file and tasks{said}")
     source = values.pop(sources[0])
+    doubts: tuple[str, ...] = ()
     later = {} if sources[0] == "file" else {name: values.pop(name) for name in PREPARING if name in values}
     try:
         if sources[0] == "family":
@@ -139,7 +159,8 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
             _known(values, ("copies", *(field.name for field in fields(Columns))), "unknown key in [problem]")
             files = source if isinstance(source, list) else [source]
             beside = [path.parent / str(file) for file in files]
-            problem, name = read(beside, Columns(**values).seeded(chosen), {}).tasks, path.stem
+            reading = read(beside, Columns(**values).seeded(chosen), {}, learned)
+            problem, doubts, name = reading.tasks, reading.doubts, path.stem
         else:
             _known(values, ("copies",), "unknown key in [problem]")
             problem, name = _inline(source), path.stem
@@ -147,6 +168,7 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
             problem = prepare(problem, **Columns(**later).seeded(chosen).preparing)
     except (InvalidInputError, ProblemFileError) as error:
         raise InvalidInputError(f"{path}: {error}") from error
+    _say(problem, doubts, learned)
     name = str(config.get("title", name + _times(copies)))
     return Loaded(_copies(problem, copies), name, chosen, config)
 

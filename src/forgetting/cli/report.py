@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forgetting.cli.options import Force, Json, grouped_options
-from forgetting.cli.output import Output, say, tell, terminal_width, working
+from forgetting.cli.output import Output, say, terminal_width, working
 from forgetting.cli.problems import Loaded, Source, read_config
 from forgetting.core.plugins import loaded as loaded_plugins
 from forgetting.errors import InvalidInputError
@@ -82,7 +82,6 @@ def report_command(
         return json.dumps({**about, "notes": list(loaded.problem.notes), "files": [str(path) for path in paths]})
 
     Output(as_json).give(lines, data)
-    tell(loaded.problem.notes)
 
 
 def settings_from(loaded: Loaded, sections: str | None = None) -> Settings:

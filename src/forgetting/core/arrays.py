@@ -442,38 +442,3 @@ def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str, *, l
         )
         raise InvalidInputError(f"{what}[{first}] is {raw[first]}, but must be {span}")
     return raw.astype(np.int64)
-
-
-def group_rows(groups: Any, rows: int, what: str = "groups") -> tuple[list[str], list[IntArray]]:
-    """Names of the groups, and the row numbers of each group; groups are in order of their first row.
-
-    >>> group_rows(["b", "a", "b"], 3)
-    (['b', 'a'], [array([0, 2]), array([1])])
-    """
-    names, codes = group_codes(groups, rows, what)
-    return names, np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-
-
-def group_codes(groups: Any, rows: int, what: str = "groups") -> tuple[list[str], IntArray]:
-    """Names of the groups, and for each row the number of its group; groups are in order of their first row.
-
-    >>> group_codes(["b", "a", "b"], 3)
-    (['b', 'a'], array([0, 1, 0]))
-    """
-    owner = one_column(any_array(groups, what))
-    if owner.shape != (rows,):
-        raise InvalidInputError(f"{what}: expected one entry for each of {rows} rows, got shape {owner.shape}")
-    for row, name in enumerate(owner.tolist() if owner.dtype.kind in "fO" else []):
-        if name is None or name != name:
-            raise InvalidInputError(f"{what}: row {row} belongs to no group ({name})")
-    if owner.dtype.kind == "O":  # np.unique sorts, and a mix of strings and numbers cannot be sorted
-        try:
-            place = {name: number for number, name in enumerate(dict.fromkeys(owner.tolist()))}
-        except TypeError:
-            raise InvalidInputError(f"{what}: expected words or numbers, got {owner.tolist()[0]!r:.60}") from None
-        return [str(name) for name in place], np.array([place[name] for name in owner.tolist()])
-    distinct, first, group_of_row = np.unique(owner, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty_like(order)
-    number[order] = np.arange(len(order))
-    return [str(name) for name in distinct[order].tolist()], number[group_of_row]

@@ -114,10 +114,10 @@ def nearest(name: object, known: Iterable[str], are: str = "there are") -> str:
 
     The known names are left out if they are many and one of them is similar.
 
-    >>> nearest("ordering", ["orderings", "runs"])
+    >>> nearest("ordering", ["orderings", "runs", "runs"])
     "; did you mean 'orderings'? There are orderings, runs"
     """
-    names = [one_line(other, 60) for other in islice(known, 1000)]
+    names = list(dict.fromkeys(one_line(other, 60) for other in islice(known, 1000)))
     lower = {other.lower(): other for other in names}
     close = get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
     hint = f"; did you mean {lower[close[0]]!r}?" if close else ";"
@@ -125,6 +125,18 @@ def nearest(name: object, known: Iterable[str], are: str = "there are") -> str:
         return hint
     listed = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     return f"{hint} {are.capitalize() if close else are} {listed}"
+
+
+def spelt_number(word: str) -> int | float:
+    """The number that a word spells, exactly if it is whole; a ValueError if it spells none.
+
+    >>> spelt_number("10000000000000001"), spelt_number("2.5")
+    (10000000000000001, 2.5)
+    """
+    try:
+        return int(word)  # first: a long number is no float
+    except ValueError:
+        return float(word)
 
 
 def first_repeated(names: Iterable[Any]) -> Any:

@@ -6,7 +6,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,11 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, group_rows, real_array
+from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, real_array
+from forgetting.core.groups import group_codes
 from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.errors import InvalidInputError
+from forgetting.errors import DataWarning, InvalidInputError
 from forgetting.geometry import Matrix
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
@@ -153,7 +153,9 @@ class Continual(BaseEstimator):  # type: ignore[misc]
                 task may lack classes that others have.
             task_id: None or a single value if all rows form a task; else n values, where rows of equal value form a
                 task, or the name of the column of the table X that holds them (which is then no feature). Tasks are
-                learned in sorted order of their ids, numbers before names, however the rows are shuffled.
+                learned in the order of the rows if the rows of each come one after another. Where rows are mixed, as
+                after a shuffle, tasks are learned in sorted order if all ids are numbers, dates, or numbers after the
+                same words (task 2 before task 10); else in order of first appearance, with a `DataWarning`.
             order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out,
                 and ids that no row has (as in a fold of a cross-validation) are skipped.
             sample_weight: n weights of at least 0, or None for weights of 1. A row of weight 2 counts like two equal
@@ -394,7 +396,7 @@ class TaskVisits:
 def read_visits(
     task_id: Any, order: Sequence[Any] | None, rows: int, taken: Sequence[Hashable], weights: Array | None = None
 ) -> TaskVisits:
-    """The tasks of a call and the order in which they are learned: the given one, else sorted by id.
+    """The tasks of a call and the order in which they are learned: the given one, else that of `Groups`.
 
     Rows of weight 0 are left out, and so are tasks without any other rows. An order may name tasks that are not there.
 
@@ -403,13 +405,13 @@ def read_visits(
     >>> read_visits([10, 9, 10], None, 3, []).ids
     [9, 10]
     """
-    tasks = _single(task_id, taken) if any_array(task_id, "task_id").ndim == 0 else _grouped(task_id, rows)
-    if weights is not None:
-        positive = weights > 0
-        kept = {name: np.arange(rows)[own] for name, own in tasks.items()}
-        tasks = {name: own[positive[own]] for name, own in kept.items() if positive[own].any()}
+    kept = slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
+    if any_array(task_id, "task_id").ndim == 0:
+        tasks = _single(task_id, kept, taken)
+    else:
+        tasks = _grouped(task_id, kept, rows, given=order is not None)
     if order is None:
-        wanted = sorted(tasks, key=_place)
+        wanted = list(tasks)
     else:
         named = [_plain(name) for name in as_list(order, "order")]
         wanted = [name for name in named if name in tasks]
@@ -422,25 +424,24 @@ def read_visits(
     return TaskVisits(list(number), [tasks[name] for name in number], np.array([number[name] for name in wanted]))
 
 
-def _single(task_id: Any, taken: Sequence[Hashable]) -> dict[Hashable, Any]:
-    """One task of all rows, under its id or the next free number."""
+def _single(task_id: Any, kept: Any, taken: Sequence[Hashable]) -> dict[Hashable, Any]:
+    """One task of the rows `kept`, under its id or the next free number."""
     number = len(taken)
     while number in taken:
         number += 1
-    return {number if task_id is None else _plain(task_id): slice(None)}
+    return {number if task_id is None else _plain(task_id): kept}
 
 
-def _grouped(task_id: Any, rows: int) -> dict[Hashable, Any]:
-    """The row numbers of every task."""
+def _grouped(task_id: Any, kept: Any, rows: int, *, given: bool) -> dict[Hashable, Any]:
+    """The row numbers of every task among the rows `kept`; `given` says that the caller gives the order of tasks."""
     owner = np.asarray(task_id)
     if owner.shape != (rows,):
         raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
-    return {_plain(owner[own[0]]): own for own in group_rows(owner, rows, "task_id")[1]}
-
-
-def _place(name: Hashable) -> tuple[bool, Any]:
-    """The key that tasks are sorted by, which does not depend on the order of rows: numbers come before names."""
-    return (False, name) if isinstance(name, Real) else (True, str(name))
+    places = np.arange(rows)[kept]
+    groups = group_codes(owner[places], len(places), "task_id")
+    if groups.mixed and not (groups.sorted_by or given):
+        warnings.warn(f"{groups.note()[0]}; order= gives another order", DataWarning, stacklevel=5)
+    return {_plain(owner[own[0]]): own for own in (places[own] for own in groups.rows)}
 
 
 def _plain(value: Any) -> Hashable:

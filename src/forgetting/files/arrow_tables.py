@@ -5,8 +5,9 @@ Only this module needs pyarrow. Numbers are rounded correctly: a cell is the flo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from operator import add
 from pathlib import Path
@@ -24,13 +25,20 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell, one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.tables import NOTHING, Origin, RowTable, parse_number
+from forgetting.files.tables import NOTHING, Content, Origin, RowTable, parse_number
 
 BLOCK = 2**26  # bytes of text that pyarrow splits into rows at a time; no row may be longer
 
 
+@dataclass(frozen=True, eq=False)
 class ArrowTable(RowTable):
-    """Columns of Arrow."""
+    """Columns of Arrow.
+
+    Attributes:
+        categories: the names of columns of categories.
+    """
+
+    categories: Collection[str] = ()
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         try:
@@ -43,6 +51,8 @@ class ArrowTable(RowTable):
         try:
             codes, kinds = _encoded(self.columns[column])
             words = pc.utf8_trim_whitespace(pc.cast(kinds, pa.string())).to_pylist()
+            if pa.types.is_boolean(kinds.type):  # as Python spells them
+                words = [word and word.capitalize() for word in words]
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
             raise self._refusal(column, "is neither numbers nor words") from None
         return codes, ["" if word is None else word for word in [*words, None]]
@@ -50,6 +60,15 @@ class ArrowTable(RowTable):
     def words(self, column: int) -> list[str]:
         codes, words = self.coded(column)
         return [words[code] for code in codes.tolist()]
+
+    def content(self, column: int) -> Content:
+        kind = self.columns[column].type
+        if self.names[column] in self.categories:
+            return "categories"
+        if pa.types.is_floating(kind):
+            return "floats"
+        spelt = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_string, pa.types.is_large_string)
+        return "spelt" if pa.types.is_dictionary(kind) or any(is_kind(kind) for is_kind in spelt) else "others"
 
     def _refusal(self, column: int, words: str) -> ForgettingError:
         return self.origin.refusal(f", column {self.names[column]!r:.60}: {self.columns[column].type} {words}")
@@ -103,7 +122,7 @@ def stream_table(source: Any, origin: Origin) -> ArrowTable:
             table = from_dataframe(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise origin.refusal(f": not a table that pyarrow can read ({one_line(str(error), 200)})") from error
-    return _filled(origin, table.column_names, [_plain(column) for column in table.columns])
+    return _filled(origin, table.column_names, [_plain(column) for column in table.columns], _categories(table.schema))
 
 
 def _plain(column: Any) -> Any:
@@ -111,18 +130,27 @@ def _plain(column: Any) -> Any:
     return pa.array(column.to_pylist(), pa.string()) if pa.types.is_string_view(column.type) else column
 
 
-def _filled(origin: Origin, names: list[str], columns: list[Any]) -> ArrowTable:
+def _filled(origin: Origin, names: list[str], columns: list[Any], categories: Collection[str]) -> ArrowTable:
     if not columns or not len(columns[0]):
         raise origin.refusal(": columns without rows")
-    return ArrowTable(origin, names, columns)
+    return ArrowTable(origin, names, columns, categories=categories)
+
+
+def _categories(schema: Any) -> set[str]:
+    """The names of columns of categories; of those of pandas that are no words, Parquet says it beside the schema."""
+    names = {field.name for field in schema if pa.types.is_dictionary(field.type)}
+    with suppress(Exception):  # anything may be there
+        about = schema.pandas_metadata["columns"]
+        names |= {column["field_name"] for column in about if column["pandas_type"] == "categorical"}
+    return names
 
 
 # ---------------------------------------------------------------------------------------------------------- Parquet
 
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[Any]:
-    """The Parquet file at `path`, open in the block. Whatever goes wrong in the block is an error of the file.
+def parquet_file(path: Path) -> Iterator[tuple[Any, Collection[str]]]:
+    """The Parquet file at `path`, and its columns of categories. Whatever goes wrong in the block is its error.
 
     Words come as codes, so that a long word in many rows is unpacked once.
     """
@@ -130,7 +158,8 @@ def parquet_file(path: Path) -> Iterator[Any]:
         try:
             file = parquet.ParquetFile(handle, pre_buffer=False)
             words = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
-            yield parquet.ParquetFile(handle, pre_buffer=False, read_dictionary=words) if words else file
+            coded = parquet.ParquetFile(handle, pre_buffer=False, read_dictionary=words) if words else file
+            yield coded, _categories(file.schema_arrow)
         except ForgettingError:
             raise
         except Exception as error:  # damage has many names
@@ -139,7 +168,7 @@ def parquet_file(path: Path) -> Iterator[Any]:
 
 def parquet_table(path: Path, only: list[str] | None = None) -> ArrowTable:
     """The columns of a Parquet file, or some of them; sizes are checked before anything is unpacked."""
-    with parquet_file(path) as file:
+    with parquet_file(path) as (file, categories):
         sizes = file.metadata
         groups = [sizes.row_group(i).total_byte_size for i in range(sizes.num_row_groups)]
         width = max(1, sizes.num_columns if only is None else 2 * len(only))
@@ -147,12 +176,12 @@ def parquet_table(path: Path, only: list[str] | None = None) -> ArrowTable:
         require_memory(needed, f"the cells of {path}", "split the file, or leave columns out")
         table = file.read(columns=only)
         table.validate(full=True)
-    return _filled(Origin.file(path), table.column_names, table.columns)
+    return _filled(Origin.file(path), table.column_names, table.columns, categories)
 
 
 def parquet_parts(path: Path, groups: list[int], names: list[str], size: int, first: int) -> Iterator[ArrowTable]:
     """Some columns of groups of rows, of which `first` is the first row, in parts of at most `size` rows."""
-    with parquet_file(path) as file:
+    with parquet_file(path) as (file, _):
         for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=names):
             batch.validate(full=True)
             columns = [batch.column(name) for name in names]

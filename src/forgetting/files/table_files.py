@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import IntArray
+from forgetting.core.groups import Groups
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell
 from forgetting.errors import NotSupportedError, ProblemFileError
@@ -135,9 +136,11 @@ class TextFile:
 class ParquetColumns(RowSource):
     """The numbers in columns of a Parquet file; blocks are groups of rows, and pieces are parts of a group."""
 
+    remedy = "give numbers, or leave the column out"  # for a column of words
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        with arrow_for_parquet(path).parquet_file(path) as file:
+        with arrow_for_parquet(path).parquet_file(path) as (file, _):
             self.names: list[str] = file.schema_arrow.names
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             counts = [group.num_rows for group in groups]
@@ -150,9 +153,10 @@ class ParquetColumns(RowSource):
         self.shape = (int(self.first[-1]), len(self.names))
         self.row_bytes = 16.0 * len(self.names) + self.packed
 
-    def only(self, names: list[str]) -> ParquetColumns:
-        """The same, with these columns only."""
+    def only(self, names: list[str], remedy: str = remedy) -> ParquetColumns:
+        """The same, with these columns only, and what to do if they hold words."""
         some = copy(self)
+        some.remedy = remedy
         some.names, some.shape = names, (self.shape[0], len(names))
         some.row_bytes = 16.0 * len(names) + self.packed
         return some
@@ -167,7 +171,7 @@ class ParquetColumns(RowSource):
         groups = np.flatnonzero((self.first[:-1] >= start) & (self.first[:-1] < stop)).tolist()
         done = start
         for table in arrow_for_parquet(self.path).parquet_parts(self.path, groups, self.names, self.size, start):
-            numbers = matrix_of(table, range(len(self.names)), "; give numbers, or leave the column out")
+            numbers = matrix_of(table, range(len(self.names)), f"; {self.remedy}")
             if not np.isfinite(numbers).all():
                 row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
                 words = f"{not_a_number(numbers[row, column])}; fill it in, or leave such rows out"
@@ -186,9 +190,6 @@ class ParquetColumns(RowSource):
         return repr(self.names)
 
 
-Groups = tuple[list[str], IntArray]  # the groups, by first appearance, and for each row the number of its own
-
-
 def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
     """The groups that a column of words or numbers names."""
     names: dict[str, int] = {}
@@ -205,4 +206,4 @@ def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
                 raise cell_error(table, row, 0, "no task is named; fill it in, or leave such rows out")
             names.setdefault(words[codes[row]], len(names))
         parts.append(np.array([names.get(word, -1) for word in words])[codes])
-    return list(names), np.concatenate(parts)
+    return Groups.in_order(list(names), np.concatenate(parts))

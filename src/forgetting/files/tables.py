@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 
 NOTHING = ("", "nan", "na", "n/a", "null", "none", "<na>", "nat")  # spellings, in lower case, of a missing number
 NAMELESS = ("", "nan")  # no name of a task; "na" and "none" may be one
+
+#: what the type of a column says: "spelt" for numbers, truth values and words, which are told apart by how they are
+#: spelt; "floats" where 3.0 is spelt 3; "categories" (of pandas, polars or Arrow); "others", such as times
+Content = Literal["spelt", "floats", "categories", "others"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class RowTable(ABC):
     @abstractmethod
     def words(self, column: int) -> list[str]:
         """A column as words, "" where a value is missing; equal words are one object."""
+
+    def content(self, column: int) -> Content:
+        """What the type of a column says about its values; text files have words only."""
+        return "spelt"
 
 
 class WordTable(RowTable):
@@ -179,6 +187,22 @@ def column_words(values: NDArray[Any]) -> list[str]:
         values = np.datetime_as_string(values, unit="auto")
     known: dict[Any, str] = {}
     return [known.setdefault(word, word) for word in map(_word, values.tolist())]
+
+
+def content_of(given: Any, values: NDArray[Any]) -> Content:
+    """What the type of a column says about its values; `values` is the column as a vector, and objects are looked at.
+
+    >>> [content_of(part, np.asarray(part)) for part in ([1.0, 2.0], ["cat", None], [b"cat"])]
+    ['spelt', 'spelt', 'others']
+    """
+    named = str(getattr(given, "dtype", getattr(given, "type", ""))).lower()
+    if named.startswith(("categor", "enum", "dictionary")):
+        return "categories"
+    if values.dtype.kind != "O":
+        return "spelt" if values.dtype.kind in "biufU" else "others"
+    missing = ("NoneType", "NAType", "NaTType")  # of pandas, which is not imported
+    kinds = (kind for kind in set(map(type, values.tolist())) if kind.__name__ not in missing)
+    return "spelt" if all(issubclass(kind, str | Real | np.bool_) for kind in kinds) else "others"
 
 
 def _word(value: Any) -> str:

@@ -91,12 +91,16 @@ class ClassificationTasks(Problem):
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> ClassificationTasks:
         """Tasks from a stacked matrix: rows with the same entry of `groups` form a task, named after this entry.
 
+        Tasks are in the same order as those of `RegressionTasks.from_arrays`.
+
         >>> import forgetting as fg
         >>> fg.ClassificationTasks.from_arrays([[1.0], [2.0], [-1.0]], [1, 1, 0], ["b", "a", "b"]).names
         ('b', 'a')
         """
-        matrices, labels, names = split_rows(X, y, groups)
-        return cls(matrices, labels, **{"names": names, **options})
+        matrices, labels, known = split_rows(X, y, groups)
+        tasks = cls(matrices, labels, **{"names": known.names, **options})
+        tasks.notes = known.note(tasks.names)
+        return tasks
 
     def file_arrays(self) -> dict[str, Any]:
         parts = [self.task(task) for task in range(self.num_tasks)]
@@ -311,17 +315,20 @@ def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTa
     >>> problems["b"].task(1)[1]
     array([ 1., -1.])
     """
-    matrices, labels, names = split_rows(X, y, groups)
+    matrices, labels, known = split_rows(X, y, groups)
     classes = np.unique(np.asarray(y)).tolist()
     for value in classes:
         if isinstance(value, float) and not value.is_integer():
             raise InvalidInputError(f"y holds {value!r}; classes are whole numbers or names")
     if len(classes) < 2:
         raise InvalidInputError(f"one class only ({', '.join(map(repr, classes))}); two or more are needed")
-    return {
-        name: ClassificationTasks(matrices, [np.where(label == name, 1, -1) for label in labels], names=names)
+    problems = {
+        name: ClassificationTasks(matrices, [np.where(label == name, 1, -1) for label in labels], names=known.names)
         for name in classes
     }
+    for problem in problems.values():
+        problem.notes = known.note()
+    return problems
 
 
 @dataclass(frozen=True, eq=False)

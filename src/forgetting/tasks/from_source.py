@@ -38,7 +38,7 @@ from forgetting.errors import (
 from forgetting.files.arrays import Parts, damaged, entry, is_ours, map_array, read_arrays, write_stored
 from forgetting.geometry import RowBlocks, offsets_of, squared_rows
 from forgetting.geometry.qr import triangle
-from forgetting.tasks.labelled_rows import LabelledRows, Owners, labelled_rows, owners_of
+from forgetting.tasks.labelled_rows import NO_CLASSES, LabelledRows, Owners, labelled_rows, owners_of
 
 if TYPE_CHECKING:
     from forgetting.tasks.regression import RegressionTasks
@@ -58,6 +58,8 @@ def tasks_from_source(
     options: dict[str, Any],
 ) -> RegressionTasks:
     """See `RegressionTasks.from_source`."""
+    if options.get("classes") is not None:
+        raise InvalidInputError(f"classes={options['classes']!r:.20}: {NO_CLASSES}")
     budget, count = as_number(memory, "memory", above=0), workers(jobs) or 1
     rows = labelled_rows(X, y, groups)
     owners = owners_of(rows, groups, sizes, options.pop("names", None))
@@ -99,7 +101,7 @@ def tasks_from_source(
     if fewer:
         tasks.rows_read = owners.counts
         tasks.notes = (f"{int(owners.counts.sum())} rows were read, of which factors of {len(matrix)} rows are kept",)
-    tasks.notes += note
+    tasks.notes += (*note, *owners.notes)
     return tasks
 
 

@@ -31,6 +31,7 @@ from forgetting.core.arrays import (
 )
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import ASYMMETRY, EPS, NEGATIVE, numerical_rank
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import ExactRoot, Geometry, Matrix, Rooted, exact_root, lift
 from forgetting.tasks.linear_tasks import LinearTasks, Realizability
@@ -298,7 +299,7 @@ def _tests(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_R
     if isinstance(given, Problem):  # a caller may give arrays as well
         if given.linear is None or given.linear.data is None:
             raise InvalidInputError(f"test: expected regression tasks, got {type(given).__name__}")
-        tests = _prepared(tasks, _in_order(tasks, given.linear.data))
+        tests = _prepared(tasks, with_classes(tasks, _in_order(tasks, given.linear.data)))
     elif _are_covariances(given):
         tests, roots = _from_covariances(tasks, given)
     else:
@@ -309,22 +310,54 @@ def _tests(tasks: RegressionTasks, given: Any) -> tuple[RegressionTasks, list[_R
         raise InvalidInputError(f"test: rows of {tests.dim} numbers, but tasks have d = {tasks.dim}")
     if tests.outputs != tasks.outputs:
         raise InvalidInputError(f"test: {tests.outputs or 1} outputs, but tasks have {tasks.outputs or 1}")
-    return _with_classes(tasks, tests), roots
+    return with_classes(tasks, tests), roots
 
 
-def _with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
-    """The held-out data, whose outputs stand for the classes of the tasks; other classes are refused."""
-    if tasks.classes is None or test.classes == tasks.classes:
+def with_classes(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:
+    """The held-out data, a task for each task, with outputs that stand for the classes of the tasks.
+
+    Classes are known by their names, so that held-out data may lack some. Others are refused.
+
+    >>> import forgetting as fg
+    >>> learned, test = (
+    ...     fg.RegressionTasks.from_labels([[1.0], [2.0], [3.0]], labels, ["a", "a", "b"])
+    ...     for labels in (["cat", "dog", "owl"], ["dog", "dog", "owl"])
+    ... )
+    >>> with_classes(learned, test).task(0)[1].tolist()
+    [[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    if tasks.classes is None or test.classes == tasks.classes or test.num_tasks != tasks.num_tasks:
         return test
-    if test.classes is not None:
-        m = next(m for m, names in enumerate(test.classes) if names != tasks.classes[m])
+    if test.classes is None and test.outputs is None:
         raise InvalidInputError(
-            f"test, task {m}: its outputs stand for the classes {', '.join(test.classes[m]):.60}, but those of the "
-            f"task for {', '.join(tasks.classes[m]):.60}; make both by one from_labels, and split them by "
-            "datasets.hold_out, or give the one-hot labels"
+            "test: labels are numbers, but those of the tasks are classes; load them with classes='all', or make both "
+            "by from_labels"
         )
+    if test.classes is None and test.outputs != tasks.outputs:
+        return test
     pairs = [test.task(m) for m in range(test.num_tasks)]
-    return tasks.with_data([X for X, _ in pairs], [y for _, y in pairs])
+    labels = [y for _, y in pairs]
+    if test.classes is not None:
+        labels = [
+            _recoded(y, own, classes, task, tasks.outputs or 0)
+            for y, own, classes, task in zip(labels, test.classes, tasks.classes, tasks.names, strict=True)
+        ]
+    made = test.with_data([X for X, _ in pairs], labels)
+    made.preparation, made.notes, made.classes = test.preparation, test.notes, tasks.classes
+    return made
+
+
+def _recoded(y: Array, own: Sequence[str], classes: Sequence[str], task: str, outputs: int) -> Array:
+    """One-hot labels whose columns stand for the classes of the task, in place of the held-out data's `own`."""
+    labels = np.zeros((len(y), outputs))
+    for place in np.flatnonzero(y.any(axis=0)).tolist():
+        if own[place] not in classes:
+            raise InvalidInputError(
+                f"test, task {task!r:.60}: {own[place]!r:.60} is no class of the task"
+                f"{nearest(own[place], classes, 'its classes are')}"
+            )
+        labels[:, classes.index(own[place])] = y[:, place]
+    return labels
 
 
 def _in_order(tasks: RegressionTasks, test: RegressionTasks) -> RegressionTasks:

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting import geometry as _geometry
-from forgetting.core.arrays import Array, IntArray, as_task, group_rows, one_column, read_only, real_array
+from forgetting.core.arrays import Array, IntArray, as_task, one_column, read_only, real_array
+from forgetting.core.groups import group_codes
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import ASYMMETRY, NEGATIVE, SQUARED
 from forgetting.errors import InvalidInputError
@@ -25,7 +26,7 @@ class KernelTasks(LinearTasks):
     """Kernel regression tasks phi(x_i) . w = y_i, given by the inner products K[i, j] = phi(x_i) . phi(x_j).
 
     Iterates are dual coefficients a with w = sum_i a_i phi(x_i), so that `dim` is the number of rows; a run has
-    `predictions`, the values K a at all rows. Tasks are in order of their first row.
+    `predictions`, the values K a at all rows. Tasks are in the same order as those of `RegressionTasks.from_arrays`.
 
     Args:
         kernel: N x N symmetric positive semidefinite matrix.
@@ -67,15 +68,15 @@ class KernelTasks(LinearTasks):
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
         if asymmetry > ASYMMETRY * largest:
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
-        names, members = group_rows(groups, rows)
-        self.rows_of = [read_only(part) for part in members]
+        known = group_codes(groups, rows)
+        self.rows_of = [read_only(part) for part in known.rows]
         self.kernel = read_only((matrix + matrix.T) / 2)
         given = one_column(real_array(labels, "y", squares=True))
         if given.ndim not in (1, 2) or len(given) != rows or 0 in given.shape:
             raise InvalidInputError(f"y: expected shape ({rows},), or ({rows}, c) for c outputs, got {given.shape}")
         self.labels = read_only(given.copy())
         self.outputs = None if given.ndim == 1 else int(given.shape[1])
-        self.names = tuple(names)
+        self.names, self.notes = tuple(known.names), known.note()
         self.dim = rows
         self._set_options(loss, rank_tol, rtol)
         lowest = float(np.linalg.eigvalsh(self.kernel)[0])
@@ -103,11 +104,11 @@ class KernelTasks(LinearTasks):
 
     @classmethod
     def from_file_arrays(cls, arrays: dict[str, Any]) -> KernelTasks:
-        owner = entry(arrays, "task", "iu", 1)
+        owner = entry(arrays, "task", "iu", 1)  # numbers, so that tasks of mixed rows keep their order, too
         tasks = KernelTasks(
             entry(arrays, "kernel", "f", 2), labels_from(arrays), owner.astype(np.int64), **linear_options_from(arrays)
         )
-        tasks.names = tuple(words(arrays, "names", tasks.num_tasks))
+        tasks.names, tasks.notes = tuple(words(arrays, "names", tasks.num_tasks)), ()
         return tasks
 
     @cached_property

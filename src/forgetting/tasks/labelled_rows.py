@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, any_array, as_index, group_codes, is_sparse, one_column
+from forgetting.core.arrays import Array, IntArray, any_array, as_index, is_sparse, one_column
+from forgetting.core.groups import Groups, group_codes
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
@@ -29,7 +30,7 @@ from forgetting.files.row_sources import (
     names_in,
     sliced,
 )
-from forgetting.files.table_files import Groups, ParquetColumns, groups_in
+from forgetting.files.table_files import ParquetColumns, groups_in
 
 
 class LabelledBlock(NamedTuple):
@@ -47,8 +48,7 @@ class LabelledRows:
         X, y: the rows, and their labels as a matrix.
         outputs: the number of labels of a row; None if labels are single numbers.
         home: the file or folder of the rows; None if it is not known.
-        groups: of a column of the data that names the group of each row: the groups, by first appearance, and for each
-            row the number of its own.
+        groups: of a column of the data that names the group of each row: the groups.
         shape: the numbers of rows and of columns.
         row_bytes: the memory that a row takes while it is read.
         files: the names and numbers of rows of the files, if the rows are in a folder.
@@ -103,6 +103,13 @@ def _source(X: Any, what: str) -> RowSource:
     return as_source(X, what) or MemoryRows(as_matrix(X, what), what)
 
 
+#: the end of an error about labels that are words, and about classes=
+NO_CLASSES = (
+    "from_source learns labels as numbers, since classes would be known after the last row only, and its factors have "
+    "no accuracy; give a column of 0 and 1 for each class, or rows in memory to fg.load"
+)
+
+
 def _labels(y: Any) -> tuple[RowSource, int | None]:
     """The labels as a matrix, and the number of labels of a row; None if they are single numbers."""
     if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not os.path.isdir(y):
@@ -113,6 +120,9 @@ def _labels(y: Any) -> tuple[RowSource, int | None]:
     if source is not None:
         return source, None if source.shape[1] == 1 else source.shape[1]
     values = one_column(any_array(y, "y"))
+    first = values.ravel()[:1].tolist()
+    if first and isinstance(first[0], str):
+        raise InvalidInputError(f"y: {first[0]!r:.40} is not a number; {NO_CLASSES}")
     if values.ndim not in (1, 2) or 0 in values.shape:
         raise InvalidInputError(f"y: expected a label, or a row of labels, for each row, got shape {values.shape}")
     return MemoryRows(values, "y"), None if values.ndim == 1 else int(values.shape[1])
@@ -162,15 +172,15 @@ def _parquet_rows(path: Path, y: Any, group: str | None) -> LabelledRows:
     if not any(file.shape[0] for file in files):
         raise ProblemFileError(f"{path}: columns without rows")
 
-    def joined(wanted: list[str], what: str) -> RowSource:
-        parts: list[RowSource] = [file.only(wanted) for file in files]
+    def joined(wanted: list[str], what: str, remedy: str = ParquetColumns.remedy) -> RowSource:
+        parts: list[RowSource] = [file.only(wanted, remedy) for file in files]
         source = FolderRows(parts, names) if names else parts[0]
         source.what = what
         return source
 
     outputs = len(labels) if len(labels) > 1 else None
     named = None if group is None else groups_in(files, group)
-    return LabelledRows(joined(features, "X"), joined(labels, "y"), outputs, path, named)
+    return LabelledRows(joined(features, "X"), joined(labels, "y", NO_CLASSES), outputs, path, named)
 
 
 # ---------------------------------------------------------------------------------------------------- tasks of rows
@@ -181,14 +191,16 @@ class Owners:
     """The task of each row.
 
     Attributes:
-        names: of the tasks, in order of their first row.
+        names: of the tasks.
         counts: the number of rows of each task.
         codes: the number of the task of each row; None if the rows of task 0 come first, then those of task 1, ...
+        notes: a note on the order of the tasks, if rows name theirs.
     """
 
     names: tuple[str, ...]
     counts: IntArray
     codes: Any
+    notes: tuple[str, ...] = ()
 
     def of(self, start: int, stop: int) -> IntArray:
         """The tasks of the rows from `start` to `stop`."""
@@ -219,10 +231,10 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
     if groups is not None and sizes is not None:
         raise InvalidInputError("give groups= (a group for each row) or sizes= (rows of each task), not both")
     if groups is not None:
-        task_names, codes = rows.groups or _given_groups(groups, count)
-        counts = np.bincount(codes)
-        in_turn = not (codes[1:] < codes[:-1]).any()
-        return Owners(_named(names, task_names), counts, None if in_turn else codes.astype(np.int32))
+        known = rows.groups or _given_groups(groups, count)
+        called = _named(names, known.names)
+        codes = known.codes.astype(np.int32) if known.mixed else None
+        return Owners(called, np.bincount(known.codes), codes, known.note(called))
     if sizes is not None:
         counts = as_index(sizes, None, "sizes", least=1)
         if int(counts.sum()) != count:
@@ -238,7 +250,7 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
 
 
 def _given_groups(groups: Any, count: int) -> Groups:
-    """The groups that are given for all rows, by first appearance, and for each row the number of its own."""
+    """The groups that are given for all rows."""
     with as_damage(groups, "groups"):
         stored = hasattr(groups, "shape") and hasattr(groups, "__getitem__") and not hasattr(groups, "to_numpy")
         if stored and groups.shape[:1] != (count,):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import LARGEST, Array, any_array, as_list, as_word, one_column
+from forgetting.core.arrays import LARGEST, Array, IntArray, any_array, as_list, as_word, one_column
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import EPS
+from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError
 
 Label = int | bool | str
@@ -113,8 +115,28 @@ def _pair(distinct: Any, columns: Sequence[Any], given: Sequence[Any] | None) ->
 LabelKind = Literal["signs", "classes"]
 
 
+class RowClasses(NamedTuple):
+    """The class of each row: `names[codes[row]]`."""
+
+    names: tuple[str, ...]
+    codes: IntArray
+
+
+def row_classes(labels: Any) -> RowClasses:
+    """The classes of rows, sorted: whole numbers, truth values or words.
+
+    >>> row_classes([10, 9, 10])
+    RowClasses(names=('9', '10'), codes=array([1, 0, 1]))
+    """
+    column = _class_vector(labels, "labels", "classes are whole numbers or words")
+    if not column.size:
+        raise InvalidInputError("labels: expected one class for each row, got none")
+    known, codes = np.unique(column, return_inverse=True)
+    return RowClasses(tuple(str(name) for name in known.tolist()), codes)
+
+
 def one_hot(
-    labels: Any, members: Sequence[Any], classes: Literal["all", "task"]
+    known: RowClasses, members: Sequence[Any], classes: Literal["all", "task"]
 ) -> tuple[list[Array], tuple[tuple[str, ...], ...]]:
     """One-hot targets of each task, and for each task the names of the classes that its columns stand for.
 
@@ -122,31 +144,73 @@ def one_hot(
     (in sorted order), so that tasks share as many columns as the task with the most classes has.
 
     Args:
-        labels: the class of every row: whole numbers, truth values or words.
+        known: the class of every row.
         members: the row numbers of each task.
         classes: which classes a column stands for.
 
-    >>> targets, names = one_hot(["cat", "dog", "owl", "cat"], [[0, 1], [2, 3]], "all")
+    >>> animals = row_classes(["cat", "dog", "owl", "cat"])
+    >>> targets, names = one_hot(animals, [[0, 1], [2, 3]], "all")
     >>> targets[1].tolist(), names[1]
     ([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], ('cat', 'dog', 'owl'))
-    >>> targets, names = one_hot(["cat", "dog", "owl", "cat"], [[0, 1], [2, 3]], "task")
+    >>> targets, names = one_hot(animals, [[0, 1], [2, 3]], "task")
     >>> targets[1].tolist(), names[1]
     ([[0.0, 1.0], [1.0, 0.0]], ('cat', 'owl'))
     """
     as_word(classes, ("all", "task"), "classes")
-    column = _class_vector(labels, "labels", "classes are whole numbers or words")
-    if not column.size:
-        raise InvalidInputError("labels: expected one class for each row, got none")
-    known, codes = np.unique(column, return_inverse=True)
-    names = [str(name) for name in known.tolist()]
-    own = [np.unique(codes[rows]) for rows in members]
-    if len(known) < 2:
+    names, codes = known
+    if len(names) < 2:
         raise InvalidInputError(f"all labels are {names[0]!r:.60}: two classes are needed")
-    if classes == "all":
-        return [np.eye(len(known))[codes[rows]] for rows in members], (tuple(names),) * len(members)
-    width = max(2, *(len(some) for some in own))
+    own = [np.arange(len(names)) if classes == "all" else np.unique(codes[rows]) for rows in members]
+    width = max(2, *map(len, own))
+    needed = 8.0 * width * (len(codes) + width)
+    require_memory(needed, f"{len(codes)} rows with an output for each of {width} classes", "use fewer rows or classes")
     targets = [np.eye(width)[np.searchsorted(some, codes[rows])] for some, rows in zip(own, members, strict=True)]
     return targets, tuple(tuple(names[code] for code in some) for some in own)
+
+
+LISTED = 5  # names in a note
+
+
+def classes_note(classes: Sequence[tuple[str, ...]], targets: Sequence[Array], tasks: Sequence[str]) -> str:
+    """A note on the classes of one-hot targets: how many, their names, and which of them a single task has.
+
+    Args:
+        classes: for each task the names of the classes that its columns stand for.
+        targets: of each task.
+        tasks: the names of the tasks.
+
+    >>> targets, names = one_hot(row_classes(["cat", "dog", "owl", "cat"]), [[0, 1], [2, 3]], "all")
+    >>> classes_note(names, targets, ["a", "b"])
+    "labels are 3 classes, with an output each: 'cat', 'dog', 'owl'; 2 of 3 classes are seen in one task only: ..."
+    """
+    where: dict[str, list[str]] = {}
+    for task, own, hot in zip(tasks, classes, targets, strict=True):
+        for place in np.flatnonzero(hot.any(axis=0)).tolist():
+            where.setdefault(own[place], []).append(task)
+    names = list(dict.fromkeys(name for own in classes for name in own))
+    width = targets[0].shape[1]
+    how = "with an output each" if width == len(names) else f"with {width} outputs, for those of a task"
+    named = ", ".join(repr(one_line(name, 40)) for name in names[:LISTED]) + (", ..." if len(names) > LISTED else "")
+    alone = seen_alone(where, len(tasks))
+    return "; ".join([f"labels are {len(names)} classes, {how}: {named}", *alone])
+
+
+def seen_alone(where: Mapping[str, Sequence[str]], tasks: int) -> tuple[str, ...]:
+    """A note on the classes that one task alone has; `where` has the tasks of each class.
+
+    >>> seen_alone({"cat": ["a"], "dog": ["a", "b"], "owl": ["b"]}, 2)
+    ("2 of 3 classes are seen in one task only: 'cat' in task 'a', 'owl' in task 'b'",)
+    """
+    alone = {name: owners[0] for name, owners in where.items() if len(owners) == 1}
+    if not alone or len(where) < 2 or tasks < 2:
+        return ()
+    shown = [(repr(one_line(name, 40)), repr(one_line(owner, 40))) for name, owner in islice(alone.items(), LISTED)]
+    if len(alone) == len(where):
+        return ("each class is seen in one task only",)
+    if len(alone) == 1:
+        return (f"class {shown[0][0]} is seen in task {shown[0][1]} only",)
+    listed = ", ".join(f"{name} in task {owner}" for name, owner in shown) + (", ..." if len(alone) > LISTED else "")
+    return (f"{len(alone)} of {len(where)} classes are seen in one task only: {listed}",)
 
 
 def kind_of_labels(labels: Sequence[Array]) -> LabelKind | None:

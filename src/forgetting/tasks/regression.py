@@ -21,12 +21,12 @@ from forgetting.core.arrays import (
     as_task,
     as_word,
     fingerprint,
-    group_rows,
     is_sparse,
     one_column,
     read_only,
     sealed,
 )
+from forgetting.core.groups import group_codes
 from forgetting.core.numerical import VANISHING
 from forgetting.core.progress import Progress, shown
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, SmallRowWarning
@@ -54,7 +54,7 @@ from forgetting.tasks.files import (
     sparse_parts,
 )
 from forgetting.tasks.from_source import tasks_from_source
-from forgetting.tasks.labels import one_hot
+from forgetting.tasks.labels import classes_note, one_hot, row_classes
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.task_data import (
@@ -200,17 +200,21 @@ class RegressionTasks(LinearTasks):
     def from_arrays(cls, X: Any, y: Any, groups: Any, **options: Any) -> RegressionTasks:
         """Tasks from a stacked matrix: rows with the same entry of `groups` form a task, named after this entry.
 
-        Tasks are in order of their first row.
+        Where the rows of each task come one after another, tasks have the order of the rows. Where rows are mixed, as
+        after a shuffle, tasks are sorted if all entries of `groups` are numbers, dates (2024-01-31), or numbers after
+        the same words (task 2 before task 10); else they are in order of first appearance. `notes` says which.
 
         >>> import forgetting as fg
-        >>> tasks = fg.RegressionTasks.from_arrays([[1.0, 0], [0, 1], [1, 1]], [1.0, 2, 3], ["b", "a", "b"])
-        >>> tasks.names, tasks.ranks.tolist()
-        (('b', 'a'), [2, 1])
+        >>> tasks = fg.RegressionTasks.from_arrays([[1.0, 0], [0, 1], [1, 1]], [1.0, 2, 3], [10, 9, 10])
+        >>> tasks.names, tasks.ranks.tolist(), tasks.notes
+        (('9', '10'), [1, 2], ("tasks are sorted by number, since their rows are mixed: '9', '10'",))
         """
-        matrices, labels, names = split_rows(X, y, groups)
+        matrices, labels, known = split_rows(X, y, groups)
         if isinstance(X, np.ndarray) and not np.may_share_memory(matrices.stack, X):
             options = {"copy": False, **options}  # the rows were copied when they were sorted
-        return cls(matrices, labels, **{"names": names, **options})
+        tasks = cls(matrices, labels, **{"names": known.names, **options})
+        tasks.notes = known.note(tasks.names)
+        return tasks
 
     @classmethod
     def from_labels(
@@ -239,10 +243,12 @@ class RegressionTasks(LinearTasks):
         given = one_column(any_array(labels, "labels"))
         if given.shape != matrix.shape[:1]:
             raise InvalidInputError(f"X has {matrix.shape[0]} rows, but labels has the shape {given.shape}")
-        names, members = group_rows(groups, matrix.shape[0])
-        targets, known = one_hot(labels, members, classes)
-        tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": names, **options})
-        tasks.classes = known
+        known = group_codes(groups, matrix.shape[0])
+        members = known.rows
+        targets, named = one_hot(row_classes(labels), members, classes)
+        tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": known.names, **options})
+        tasks.classes = named
+        tasks.notes = (classes_note(named, targets, tasks.names), *known.note(tasks.names))
         return tasks
 
     @classmethod
@@ -269,9 +275,12 @@ class RegressionTasks(LinearTasks):
         Args:
             X: a path to an .npy file, a folder of .npy and .npz files, a Parquet file or a folder of them; a
                 memory-mapped array, an array of h5py or zarr, or any object with `shape` and row slices.
-            y: labels in the same ways, or in memory; for Parquet, the name of a column, or several names.
-            groups: the task of every row, in any order (see `from_arrays`), or the name of a column of Parquet. If
-                groups and sizes are left out, each file of a folder is a task.
+            y: labels in the same ways, or in memory; for Parquet, the name of a column, or several names. Labels are
+                numbers: which classes there are would be known after the last row only. Give a column of 0 and 1 for
+                each class instead.
+            groups: the task of every row, in any order, or the name of a column of Parquet. All of them are read first,
+                so that tasks are in the same order as those of `from_arrays`. If groups and sizes are left out, each
+                file of a folder is a task.
             sizes: the number of rows of each task, for rows that come task by task.
             memory: bytes that rows and factors may take. Factors that take more than half are memory-mapped.
             cache: the .npz file in which factors are kept, with checksums. By default it is beside the data, as

@@ -15,13 +15,13 @@ from forgetting.core.arrays import (
     as_list,
     check_finite,
     fingerprint,
-    group_codes,
     is_sparse,
     one_column,
     read_only,
     real_array,
     sealed,
 )
+from forgetting.core.groups import Groups, group_codes
 from forgetting.core.numerical import SQUARED, VANISHING
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Matrix, RowBlocks, offsets_of, row_sums, squared_rows
@@ -196,13 +196,13 @@ def _bits(values: Array) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(32))
 
 
-def split_rows(X: Any, y: Any, groups: Any) -> tuple[RowBlocks, RowBlocks, list[str]]:
-    """Matrices, labels and names of the groups of rows; groups are in order of their first row.
+def split_rows(X: Any, y: Any, groups: Any) -> tuple[RowBlocks, RowBlocks, Groups]:
+    """Matrices, labels and the groups of rows.
 
     Rows are put in the order of the groups and stay in one array, of which the matrices are blocks.
 
-    >>> matrices, labels, names = split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])
-    >>> [label.tolist() for label in labels], names
+    >>> matrices, labels, known = split_rows([[1.0], [2.0], [3.0]], [1, 2, 3], ["b", "a", "b"])
+    >>> [label.tolist() for label in labels], known.names
     ([[1, 3], [2]], ['b', 'a'])
     """
     matrix = X.tocsr() if is_sparse(X) else any_array(X, "X")
@@ -211,12 +211,12 @@ def split_rows(X: Any, y: Any, groups: Any) -> tuple[RowBlocks, RowBlocks, list[
         raise InvalidInputError(f"X: expected a matrix, got shape {matrix.shape}")
     if label.ndim not in (1, 2) or len(label) != matrix.shape[0]:
         raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has shape {label.shape}")
-    names, codes = group_codes(groups, matrix.shape[0])
-    starts = offsets_of(np.bincount(codes))
-    if (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
+    known = group_codes(groups, matrix.shape[0])
+    starts = offsets_of(np.bincount(known.codes))
+    if known.mixed:
+        order = np.argsort(known.codes, kind="stable")
         matrix, label = matrix[order], label[order]
-    return RowBlocks(matrix, starts), RowBlocks(label, starts), names
+    return RowBlocks(matrix, starts), RowBlocks(label, starts), known
 
 
 def as_slice(members: IntArray) -> slice | IntArray:

@@ -72,7 +72,7 @@ class Instance:
             if self.problem.outputs is not None:
                 raise NotSupportedError(
                     f"statements are checked on tasks with one output, and these have {self.problem.outputs}: give "
-                    "tasks.output(0) and so on"
+                    "tasks.output(0) and so on, or learn one class against the others, positive= (--positive)"
                 )
         as_kind(self.extras, Mapping, "extras by their names, such as {'gamma': 0.5}")
         if self.w0 is not None:

@@ -20,7 +20,7 @@ from forgetting.files.tables import Origin
 from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.readers.rows import Reading, check_options, tasks_from
+from forgetting.tasks.readers.rows import Reading, tasks_from
 from forgetting.tasks.readers.sheet import (
     PREPARING,
     Columns,
@@ -49,6 +49,7 @@ def load(
     task: str = "task",
     label: str = "y",
     positive: str | None = None,
+    classes: Literal["auto", "all", "task"] | None = "auto",
     drop: str | Sequence[str] = (),
     drop_nan: bool = False,
     intercept: bool = False,
@@ -72,15 +73,24 @@ def load(
     - (X, y, task), or a mapping with these names; X may be a scipy.sparse matrix;
     - a list of pairs (X, y), one for each task, or a mapping from names of tasks to pairs.
 
-    Arrays may be tensors of torch. Tasks are in order of first appearance. `notes` of the result says what was done and
-    what is worth a look; what looks like a mistake is a `DataWarning` as well. An index that pandas wrote as a column
-    without a name is left out. Errors name the file, the row and the column.
+    Arrays may be tensors of torch. Where the rows of each task come one after another, tasks have the order of their
+    rows. Where rows are mixed, as after a shuffle, tasks are sorted if all names are numbers, dates (2024-01-31), or
+    numbers after the same words (task 2 before task 10); else they are in order of first appearance.
+
+    `notes` of the result says what was done and what is worth a look; what may be a mistake is a `DataWarning` as well.
+    An index that pandas wrote as a column without a name is left out. Errors name the file, the row and the column.
 
     Args:
         source: as above.
         task, label: the names of the two columns.
         positive: the class that counts as y = +1, all others as -1; labels may then be words. Where all labels are
             numbers, 1 and 1.0 are one class.
+        classes: whether labels are classes, learned as one-hot targets, so that tasks have an accuracy. "all" and
+            "task" as in `RegressionTasks.from_labels`: an output for each class of all tasks, or for those of the task.
+            None for numbers. "auto" for "all" where labels are three words or more, or categories (of pandas, polars or
+            Arrow), or 3 to 100 whole numbers, each at least five times, if the column is named class, label or target,
+            or no task has more than half of them; a `DataWarning` says when whole numbers count as classes. Floats
+            (1.0, unless labels are missing) never do, and two values only if the caller says so, here or by `positive`.
         drop: columns that are no features.
         drop_nan: leave out rows with a missing number (empty, NaN or infinite) or task, and note how many; otherwise
             they are refused.
@@ -89,15 +99,18 @@ def load(
         **options: for `RegressionTasks`: rank_tol, rtol, names.
 
     >>> import forgetting as fg
-    >>> tasks = fg.load({"X": [[1.0, 0.5], [0.5, 1.0], [2.0, 1.5]], "y": [0.5, 1.5, 2.5], "task": ["b", "a", "b"]})
-    >>> tasks.names, tasks.task(0)[1].tolist()
-    (('b', 'a'), [0.5, 2.5])
+    >>> tasks = fg.load({"X": [[1.0, 0.5], [0.5, 1.0], [2.0, 1.5]], "y": [0.5, 1.5, 2.5], "task": [10, 9, 10]})
+    >>> tasks.names, tasks.task(1)[1].tolist()
+    (('9', '10'), [0.5, 2.5])
     >>> for note in tasks.notes:
     ...     print(note)
-    task 'a' has one row
-    tasks are in order of first appearance: 'b', 'a'
+    task '9' has one row
+    tasks are sorted by number, since their rows are mixed: '9', '10'
+    >>> tasks = fg.load({"X": [[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]], "y": ["cat", "dog", "owl"], "task": [0, 0, 1]})
+    >>> tasks.outputs, tasks.notes[0]
+    (3, "labels are 3 classes, with an output each: 'cat', 'dog', 'owl'; each class is seen in one task only")
     """
-    columns = Columns(task, label, positive, drop, drop_nan, intercept, standardize, features, loss)
+    columns = Columns(task, label, positive, classes, drop, drop_nan, intercept, standardize, features, loss)
     reading = read(source, columns, options)
     warn_of_doubts(reading, stacklevel=3)
     return reading.tasks
@@ -109,11 +122,15 @@ def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
         warnings.warn(doubt, DataWarning, stacklevel=stacklevel)
 
 
-def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Read any source of `load`, and prepare its features; their preparation may be in `options`, too."""
+def read(source: Any, columns: Columns, options: Mapping[str, Any], learned: Problem | None = None) -> Reading:
+    """Read any source of `load`, and prepare its features; their preparation may be in `options`, too.
+
+    Rows that are held out of `learned` tasks have labels of the same kind: the same classes, or numbers.
+    """
     preparing = {name: value for name, value in options.items() if name in PREPARING}
     columns = replace(columns, **preparing)
-    reading = _read(source, columns, {name: value for name, value in options.items() if name not in PREPARING})
+    rest = {name: value for name, value in options.items() if name not in PREPARING}
+    reading = _read(source, columns, rest, learned)
     if not columns.preparing:
         return reading
     tasks = prepare(reading.tasks, **columns.preparing)
@@ -124,7 +141,13 @@ def read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
     return replace(reading, tasks=tasks, notes=tasks.notes, features=done.column_names(reading.features))
 
 
-def _read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
+def _read(source: Any, columns: Columns, options: Mapping[str, Any], learned: Problem | None) -> Reading:
+    found = _found(source, columns, options)
+    return found if isinstance(found, Reading) else tasks_from(found, columns, options, learned)
+
+
+def _found(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading | list[Sheet]:
+    """The rows of a source; a reading, if the source holds tasks already."""
     if isinstance(source, Reading):
         return source
     if isinstance(source, Problem):  # one of many kinds of sources
@@ -133,13 +156,13 @@ def _read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
     if isinstance(source, str | PathLike):
         return _from_files([source], columns, options)
     if is_frame(source):
-        return tasks_from([sheet_from_frame(source, columns)], columns, options)
+        return [sheet_from_frame(source, columns)]
     if _is_stream(source):
-        return tasks_from([_from_stream(source, columns)], columns, options)
+        return [_from_stream(source, columns)]
     if isinstance(source, Mapping):
         if "X" in source or {columns.label, columns.task} <= set(source):
-            return tasks_from([sheet_from_mapping(Origin(""), columns, source, False)], columns, options)
-        return _from_pairs(list(source.values()), [str(name) for name in source], columns, options)
+            return [sheet_from_mapping(Origin(""), columns, source, False)]
+        return _from_pairs(list(source.values()), [str(name) for name in source], columns)
     array = hasattr(source, "__array__") or is_sparse(source)
     if array or not isinstance(source, Iterable) or isinstance(source, bytes | type):
         got = type(source).__name__ if array else one_line(repr(source), 60)
@@ -151,8 +174,8 @@ def _read(source: Any, columns: Columns, options: Mapping[str, Any]) -> Reading:
     if members and all(isinstance(member, str | PathLike) for member in members):
         return _from_files(members, columns, options)
     if isinstance(source, tuple) and len(members) == 3 and not all(isinstance(member, tuple) for member in members):
-        return tasks_from([sheet_from_arrays(Origin(""), columns, *members)], columns, options)
-    return _from_pairs(members, [str(number) for number in range(len(members))], columns, options)
+        return [sheet_from_arrays(Origin(""), columns, *members)]
+    return _from_pairs(members, [str(number) for number in range(len(members))], columns)
 
 
 def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) -> None:
@@ -166,7 +189,9 @@ def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) 
 # --------------------------------------------------------------------------------------------------------------- files
 
 
-def _from_files(names: Sequence[str | PathLike[str]], columns: Columns, options: Mapping[str, Any]) -> Reading:
+def _from_files(
+    names: Sequence[str | PathLike[str]], columns: Columns, options: Mapping[str, Any]
+) -> Reading | list[Sheet]:
     files = [Path(name) for name in names]
     repeated = first_repeated(files)
     if repeated is not None:
@@ -177,7 +202,7 @@ def _from_files(names: Sequence[str | PathLike[str]], columns: Columns, options:
             _require_nothing(f"{files[0]}: holds a saved collection of tasks", columns, options)
             tasks = problem_from(arrays, files[0])
             return Reading(tasks, tasks.notes, tuple(map(str, range(tasks.dim))))
-    return tasks_from([_sheet(path, columns, len(files) > 1) for path in files], columns, options)
+    return [_sheet(path, columns, len(files) > 1) for path in files]
 
 
 def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
@@ -222,9 +247,8 @@ def _from_stream(source: Any, columns: Columns) -> Sheet:
     return sheet_of(reader.stream_table(source, Origin(name)), columns, False)
 
 
-def _from_pairs(pairs: list[Any], names: list[str], columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Tasks from a pair (X, y) for each."""
-    check_options(options)
+def _from_pairs(pairs: list[Any], names: list[str], columns: Columns) -> list[Sheet]:
+    """The rows of each task, from a pair (X, y) for each."""
     if not pairs:
         raise InvalidInputError(f"source: nothing is there; expected {SOURCES}")
     repeated = first_repeated(names)
@@ -235,8 +259,7 @@ def _from_pairs(pairs: list[Any], names: list[str], columns: Columns, options: M
             raise InvalidInputError(
                 f"task {number}: expected a pair (X, y), got {type(pair).__name__}; a source is {SOURCES}"
             )
-    sheets = [
+    return [
         sheet_from_arrays(Origin(f"task {number}", task=name), columns, *pair)
         for number, (name, pair) in enumerate(zip(names, pairs, strict=True))
     ]
-    return tasks_from(sheets, columns, options)

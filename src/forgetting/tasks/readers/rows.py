@@ -1,14 +1,14 @@
 """Regression tasks from rows, whatever they were read from, with notes on what is worth a look.
 
-Errors name the source, the row and the column. Notes name index columns, classes taken for numbers, tasks with one row.
+Errors name the source, the row and the column. Notes name index columns, rows that were left out, tasks with one row.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from shlex import quote
@@ -17,15 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting.core.arrays import Array, IntArray, is_sparse
+from forgetting.core.arrays import Array, is_sparse
+from forgetting.core.groups import Groups, groups_of
 from forgetting.core.text import nearest, one_line
 from forgetting.errors import InvalidInputError
-from forgetting.files.tables import NAMELESS, NOTHING, decimals, not_a_number, parse_number
+from forgetting.files.tables import NAMELESS, NOTHING, not_a_number, parse_number
 from forgetting.geometry import Matrix
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.problem import Problem
+from forgetting.tasks.readers.classes import about_labels, label_notes, numbers_doubt, read_labels
 from forgetting.tasks.readers.sheet import Columns, Sheet
 from forgetting.tasks.regression import RegressionTasks
+from forgetting.tasks.task_data import as_slice
 
 __all__ = ["Reading", "task_notes"]
 
@@ -35,9 +38,9 @@ class Reading:
     """Tasks that were read, and notes on what a reader of the results should know about them.
 
     Attributes:
-        tasks: the tasks, in the order in which they first appear.
-        notes: rows that were dropped, columns that look like an index, labels that look like classes, the order of
-            tasks, tasks with one row, classes seen in one task only.
+        tasks: the tasks.
+        notes: first what the labels were taken for, if they are classes; rows that were dropped, columns that look like
+            an index, tasks with one row; the order of the tasks.
         features: names of the columns of X.
         doubts: the notes that are about likely mistakes.
     """
@@ -57,8 +60,10 @@ def check_options(options: Mapping[str, Any]) -> None:
             raise InvalidInputError(f"there is no option {name!r:.60}{nearest(name, [*ours, *known])}")
 
 
-def tasks_from(sheets: Sequence[Sheet], columns: Columns, options: Mapping[str, Any]) -> Reading:
-    """Regression tasks from the rows of one or more sources."""
+def tasks_from(
+    sheets: Sequence[Sheet], columns: Columns, options: Mapping[str, Any], learned: Problem | None = None
+) -> Reading:
+    """Regression tasks from the rows of one or more sources; `learned` are the tasks that the rows are held out of."""
     check_options(options)
     notes: list[str] = []
     doubts: list[str] = []
@@ -72,23 +77,27 @@ def tasks_from(sheets: Sequence[Sheet], columns: Columns, options: Mapping[str, 
     for sheet in kept[1:]:
         if (sheet.named or sheet.origin.path is not None) and sheet.features != kept[0].features:
             raise sheet.origin.refusal(_mismatch(kept[0], sheet))
-    groups = _groups(kept)
-    if not groups:
+    groups = groups_of(_owners(kept))
+    if not groups.names:
         raise kept[0].origin.refusal(": every row has a missing number; nothing is left")
-    classes = [] if columns.positive is None else _classes([word for sheet in kept for word in sheet.labels])
-    y = _numbers(kept, columns.label) if columns.positive is None else _signs(classes, columns.positive, kept[0])
-    matrices, labels, names = _split(kept, y, groups)
+    labels = read_labels(kept, columns, groups, learned)
+    members = groups.rows
+    targets, classes = labels.of(members)
     try:
         copy = kept[0].origin.path is None  # nobody else has the arrays of a file
-        tasks = RegressionTasks(matrices, labels, **{"names": names, "copy": copy, **options})
+        tasks = RegressionTasks(_matrices(kept, groups), targets, **{"names": groups.names, "copy": copy, **options})
     except InvalidInputError as error:
         if kept[0].origin.path is None:
             raise
         raise kept[0].origin.refusal(f"{_others(kept)}: {error}") from error
-    doubts += [] if classes else regressed_classes(y)
-    notes += [*doubts, *row_notes(tasks), *(class_notes(classes, groups) if classes else number_notes(y, groups))]
-    if len(names) > 1 and any(sheet.tasks is not None for sheet in kept):
-        notes.append(order_note(tasks.names))
+    tasks.classes = classes
+    if learned is None:
+        said, about = about_labels(tasks, labels, columns, groups)
+        order = groups.note(tasks.names) if any(sheet.tasks is not None for sheet in kept) else ()
+        doubts = [*about, *doubts]
+        notes = [*said, *doubts, *notes, *row_notes(tasks), *order]
+    else:
+        notes = [*doubts, *notes]
     tasks.notes = tuple(dict.fromkeys(notes))
     return Reading(tasks, tasks.notes, kept[0].features, tuple(dict.fromkeys(doubts)))
 
@@ -112,7 +121,10 @@ def _complete(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
         if unnamed[row]:
             what = f"column {columns.task!r}: no task is named"
         elif unlabelled[row]:
-            what = f"column {columns.label!r}: {sheet.labels[row] or 'nothing'} is not a number to compute with"
+            word = sheet.labels[row]
+            what = f"column {columns.label!r}: {word or 'nothing'} is not a number to compute with"
+            if (np.isnan(sheet.y) & ~unlabelled).any():  # others are words
+                what = f"column {columns.label!r}: there is no label" + (f" ({word!r} stands for none)" if word else "")
         else:
             values = sheet.X[[row]].toarray()[0] if is_sparse(sheet.X) else sheet.X[row]
             column = int(np.argmin(np.isfinite(values)))
@@ -122,7 +134,8 @@ def _complete(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
         )
     count = int(bad.sum())
     said = f"{count} row{'s' if count > 1 else ''} with missing numbers dropped"
-    return sheet.take(np.flatnonzero(~bad).tolist()), [f"{sheet.origin.name}: {said}" if sheet.origin.name else said]
+    left = replace(sheet.take(np.flatnonzero(~bad).tolist()), gaps=bool(unlabelled.any()))
+    return left, [f"{sheet.origin.name}: {said}" if sheet.origin.name else said]
 
 
 def _not_finite(X: Matrix) -> NDArray[np.bool_]:
@@ -136,44 +149,33 @@ def _not_finite(X: Matrix) -> NDArray[np.bool_]:
 # ----------------------------------------------------------------------------------------------------------- the tasks
 
 
-def _groups(sheets: Sequence[Sheet]) -> list[str]:
+def _owners(sheets: Sequence[Sheet]) -> list[str]:
     """The task of every row; a source without a task column is one task, whatever tasks of other sources are called."""
     files = [sheet.origin.path for sheet in sheets if sheet.tasks is None and sheet.origin.path is not None]
     named = {name for sheet in sheets for name in sheet.tasks or ()}
-    groups = []
+    owners = []
     for sheet in sheets:
         path = sheet.origin.path
         if sheet.tasks is not None:
-            groups += sheet.tasks
+            owners += sheet.tasks
         else:
-            groups += [sheet.origin.task if path is None else _file_task(path, files, named)] * sheet.X.shape[0]
-    return groups
+            owners += [sheet.origin.task if path is None else _file_task(path, files, named)] * sheet.X.shape[0]
+    return owners
 
 
-def _split(sheets: Sequence[Sheet], y: Array, groups: list[str]) -> tuple[list[Matrix], list[Array], list[str]]:
-    """The rows, the labels and the name of each task, in order of first appearance."""
-    rows: dict[str, list[IntArray]] = {}
-    parts: dict[str, list[Matrix]] = {}
+def _matrices(sheets: Sequence[Sheet], groups: Groups) -> list[Matrix]:
+    """The rows of each task."""
+    parts: list[list[Matrix]] = [[] for _ in groups.names]
     start = 0
     for sheet in sheets:
         size = sheet.X.shape[0]
-        for name, members in _members(groups[start : start + size]):
-            contiguous = members[-1] - members[0] + 1 == len(members)
-            pick = slice(members[0], members[-1] + 1) if contiguous else members  # a slice is a view
-            parts.setdefault(name, []).append(sheet.X if len(members) == size else sheet.X[pick])
-            rows.setdefault(name, []).append(members + start)
+        codes = groups.codes[start : start + size]
+        order = np.argsort(codes, kind="stable")
+        present, first = np.unique(codes[order], return_index=True)
+        for code, members in zip(present.tolist(), np.split(order, first[1:]) if size else (), strict=True):
+            parts[code].append(sheet.X if len(members) == size else sheet.X[as_slice(members)])
         start += size
-    matrices = [pieces[0] if len(pieces) == 1 else _stacked(pieces) for pieces in parts.values()]
-    return matrices, [y[np.concatenate(numbers)] for numbers in rows.values()], list(parts)
-
-
-def _members(groups: list[str]) -> Iterator[tuple[str, IntArray]]:
-    """The name and the row numbers of each group, in order of first appearance."""
-    codes = {name: code for code, name in enumerate(dict.fromkeys(groups))}
-    numbers = np.array([codes[name] for name in groups])
-    if codes:
-        ends = np.cumsum(np.bincount(numbers))[:-1]
-        yield from zip(codes, np.split(np.argsort(numbers, kind="stable"), ends), strict=True)
+    return [pieces[0] if len(pieces) == 1 else _stacked(pieces) for pieces in parts]
 
 
 def _stacked(pieces: list[Matrix]) -> Matrix:
@@ -209,59 +211,9 @@ def _others(sheets: Sequence[Sheet]) -> str:
     return "".join(f", {sheet.origin.name}" for sheet in sheets[1:3])
 
 
-# ---------------------------------------------------------------------------------------------------------- the labels
-
-
-def _numbers(sheets: Sequence[Sheet], label: str) -> Array:
-    """The labels of all rows as numbers."""
-    for sheet in sheets:
-        words = np.flatnonzero(np.isnan(sheet.y))
-        if len(words):
-            row = int(words[0])
-            word = sheet.labels[row]
-            remedy = decimals(word) or "; for classes, name the one that counts as +1 with positive= (--positive)"
-            raise sheet.origin.refusal(
-                f", row {sheet.place(row)}, column {label!r}: {word!r:.40} is not a number{remedy}"
-            )
-    return np.concatenate([sheet.y for sheet in sheets])
-
-
-def _signs(classes: list[str], positive: str, sheet: Sheet) -> Array:
-    """+1 for the positive class and -1 for the others; `sheet` is for the message."""
-    known = sorted(set(classes))
-    numbers = all(parse_number(word) is not None for word in known)
-    wanted = _number_name(positive) if numbers and parse_number(positive) is not None else positive
-    if wanted not in known:
-        raise sheet.origin.refusal(f": no label is {positive!r:.60}{nearest(positive, known, 'the labels are')}")
-    return np.array([1.0 if word == wanted else -1.0 for word in classes])
-
-
-def _classes(words: list[str]) -> list[str]:
-    """Labels under one name each: where all are numbers, 1 and 1.0 are the same.
-
-    >>> _classes(["1", "1.0", "2.50"]), _classes(["1", "1.0", "cat"])
-    (['1', '1', '2.5'], ['1', '1.0', 'cat'])
-    """
-    distinct = set(words)
-    if any(parse_number(word) is None for word in distinct):
-        return words
-    names = {word: _number_name(word) for word in distinct}
-    return [names[word] for word in words]
-
-
-def _number_name(word: str) -> str:
-    try:
-        return str(int(word))  # first: a long number of a class is no float
-    except ValueError:
-        number = float(word)
-        return str(int(number)) if number.is_integer() else str(number)
-
-
 # ---------------------------------------------------------------------------------------------------------------- notes
 
 
-CLASSES = 20  # the most different whole numbers that may be classes, and the most classes that are listed
-LISTED = 5  # names in a note
 LONG = 10  # rows of a table from which a feature that counts them is no coincidence
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")  # names that pandas gives an index without one
 INDEX = {"id", "index", "row", "rowid", "row_id", "row_number", "rownames", "level_0", "nr", "no", "#"}
@@ -320,76 +272,20 @@ def _different(values: Array) -> bool:
     return are_whole and len(values) > 1 and len(np.unique(values)) == len(values)
 
 
-def regressed_classes(y: Array) -> Iterator[str]:
-    """A doubt if labels are few whole numbers, as classes are; -1 and +1 are meant to be regressed.
-
-    >>> list(regressed_classes(np.array([0.0, 1, 2, 1, 0, 2, 2])))
-    ['the labels are the numbers 0, 1, 2, and are learned as numbers; if they are classes, name the one that ...
-    """
-    values = _class_labels(y)
-    if len(values) > 1 and values.tolist() != [-1, 1]:
-        named = ", ".join(str(int(value)) for value in values[:LISTED]) + (", ..." if len(values) > LISTED else "")
-        yield (
-            f"the labels are the numbers {named}, and are learned as numbers; if they are classes, name the one that "
-            "counts as +1 with positive= (--positive)"
-        )
-
-
-def _class_labels(y: Array) -> Array:
-    """The different labels if they look like classes: few whole numbers; else none."""
-    values = np.unique(y)
-    return values if len(values) <= min(CLASSES, len(y) / 2) and (values == np.round(values)).all() else values[:0]
-
-
-def order_note(names: Sequence[str]) -> str:
-    """A note on the order of the tasks.
-
-    >>> order_note(["b", "a", "c"])
-    "tasks are in order of first appearance: 'b', 'a', 'c'"
-    """
-    listed = ", ".join(repr(one_line(name, 40)) for name in names[:LISTED])
-    return f"tasks are in order of first appearance: {listed}{', ...' if len(names) > LISTED else ''}"
-
-
 def task_notes(tasks: LinearTasks) -> tuple[str, ...]:
-    """Notes on tasks with one row, and on classes seen in one task only.
+    """Notes on the labels of tasks, and on tasks with one row.
 
     >>> import forgetting as fg
-    >>> task_notes(fg.RegressionTasks([[[1.0], [2.0]], [[1.0], [2.0]]], [[0, 1], [0, 0]]))
+    >>> task_notes(fg.RegressionTasks([[[1.0], [2.0]], [[1.0], [2.0]]], [[-1, 1], [-1, -1]]))
     ("class '1' is seen in task '0' only",)
     """
     if tasks.data is None:
         return ()
-    labels = [tasks.data.task(m)[1] for m in range(tasks.num_tasks)]
-    groups = [name for name, y in zip(tasks.names, labels, strict=True) for _ in range(len(y))]
-    if tasks.classes is not None:
-        known = zip(tasks.classes, labels, strict=True)
-        words = [own[place] for own, y in known for place in y.argmax(axis=1).tolist()]
-        return (*row_notes(tasks), *class_notes(words, groups))
-    return (*row_notes(tasks), *number_notes(np.concatenate(labels), groups))
-
-
-def number_notes(y: Array, groups: list[str]) -> Iterator[str]:
-    """Notes on classes seen in one task only, where the labels are numbers that look like classes."""
-    values = _class_labels(y) if y.ndim == 1 else np.empty(0)  # several outputs are no classes
-    if len(values):
-        names = [str(int(value)) for value in values.tolist()]
-        yield from class_notes([names[place] for place in np.searchsorted(values, y).tolist()], groups)
-
-
-def class_notes(classes: list[str], groups: list[str]) -> Iterator[str]:
-    """Notes on classes seen in one task only, where there are two classes and two tasks."""
-    where: dict[str, list[str]] = {}
-    for word, group in dict.fromkeys(zip(classes, groups, strict=True)):
-        where.setdefault(word, []).append(group)
-    if len(where) < 2 or len(set(groups)) < 2:
-        return
-    alone = {word: tasks[0] for word, tasks in where.items() if len(tasks) == 1}
-    if len(alone) > CLASSES:
-        yield f"{len(alone)} of {len(where)} classes are seen in one task only"
-        return
-    for word, task in alone.items():
-        yield f"class {word!r} is seen in task {task!r} only"
+    notes = [*label_notes(tasks.data), *row_notes(tasks)]
+    if tasks.outputs is None:
+        y = np.concatenate([tasks.labels_of(task) for task in range(tasks.num_tasks)])
+        notes += numbers_doubt(y, "make the tasks by RegressionTasks.from_labels")
+    return tuple(notes)
 
 
 def row_notes(tasks: LinearTasks) -> list[str]:

@@ -14,7 +14,16 @@ from forgetting.core.arrays import Array, any_array, as_flag, as_kind, as_word, 
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
-from forgetting.files.tables import Origin, RowTable, column_numbers, column_words, matrix_of, parse_number
+from forgetting.files.tables import (
+    Content,
+    Origin,
+    RowTable,
+    column_numbers,
+    column_words,
+    content_of,
+    matrix_of,
+    parse_number,
+)
 from forgetting.geometry import Matrix
 from forgetting.tasks.preparation import Standardize, as_feature_map, as_standardize
 
@@ -34,6 +43,7 @@ class Columns:
     task: str = "task"
     label: str = "y"
     positive: str | None = None
+    classes: Literal["auto", "all", "task", "none"] | None = "auto"
     drop: Sequence[str] = ()
     drop_nan: bool = False
     intercept: bool = False
@@ -49,6 +59,7 @@ class Columns:
             "task": _name(self.task, "task"),
             "label": _name(self.label, "label"),
             "positive": None if self.positive is None else _name(self.positive, "positive"),
+            "classes": as_classes(self.classes),
             "drop": tuple(_name(name, "drop") for name in listed),
             "drop_nan": as_flag(self.drop_nan, "drop_nan"),
             "intercept": as_flag(self.intercept, "intercept"),
@@ -61,6 +72,10 @@ class Columns:
             object.__setattr__(self, name, value)
         if self.task == self.label:
             raise InvalidInputError(f"task and label are both {self.task!r:.60}; they are two columns")
+        if self.positive is not None and self.classes != "auto":
+            raise InvalidInputError(
+                "positive= (--positive) makes labels +1 and -1, classes= (--classes) says otherwise: give one of them"
+            )
 
     @property
     def preparing(self) -> dict[str, Any]:
@@ -77,12 +92,26 @@ class Columns:
 
         What is to be done with the features is refused, too, unless the caller does it (`preparing=False`).
         """
+        if self.classes != "auto":
+            raise InvalidInputError(f"{source}, so that classes= (--classes) would have no effect")
         for field in fields(self):
             if field.name not in ("drop_nan", *PREPARING) and getattr(self, field.name) != field.default:
                 raise InvalidInputError(f"{source}, without columns that {field.name}= (--{field.name}) could name")
         if preparing and self.preparing:
             name = next(iter(self.preparing))
             raise InvalidInputError(f"{source}, so that {name}= (--{name}) would have no effect")
+
+
+def as_classes(value: Any) -> Literal["auto", "all", "task"] | None:
+    """The value if it says which labels are classes; "none", as a shell or a config has it, is None.
+
+    >>> as_classes("none"), as_classes("task")
+    (None, 'task')
+    """
+    if value is None or (isinstance(value, str) and value == "none"):
+        return None
+    checked: Literal["auto", "all", "task"] = as_word(value, ("auto", "all", "task", "none"), "classes")
+    return checked
 
 
 def _name(value: Any, what: str) -> str:
@@ -102,8 +131,10 @@ class Sheet:
         X: a number for each row and feature, NaN where the number is missing; dense or CSR.
         y: the labels as numbers, NaN where a label is missing or is a word.
         spelt: gives the label of each row as the source spells it.
+        content: gives what the type of the labels says about them.
         tasks: the name of the task of each row; None where the source is one task.
         place: gives the number by which a user knows a row.
+        gaps: whether rows without a label were left out.
     """
 
     origin: Origin
@@ -112,8 +143,10 @@ class Sheet:
     X: Matrix
     y: Array
     spelt: Callable[[], list[str]]
+    content: Callable[[], Content]
     tasks: list[str] | None
     place: Callable[[int], int]
+    gaps: bool = False
 
     @cached_property
     def labels(self) -> list[str]:
@@ -199,6 +232,7 @@ def sheet_of(table: RowTable, columns: Columns, several: bool) -> Sheet:
         X,
         table.numbers(places.label)[0],
         lambda: table.words(places.label),
+        lambda: table.content(places.label),
         None if places.task is None else table.words(places.task),
         table.place,
     )
@@ -225,6 +259,7 @@ def sheet_from_arrays(origin: Origin, columns: Columns, X: Any, y: Any, tasks: A
         matrix,
         column_numbers(label)[0],
         lambda: column_words(label),
+        lambda: content_of(y, label),
         None if tasks is None else column_words(_column(origin, columns.task, tasks, rows, name)),
         lambda row: row,
     )
@@ -290,6 +325,9 @@ class FrameTable(RowTable):
 
     def words(self, column: int) -> list[str]:
         return column_words(np.asarray(self.columns[column].to_numpy()))
+
+    def content(self, column: int) -> Content:
+        return content_of(self.columns[column], np.asarray(self.columns[column].to_numpy()))
 
 
 def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
