@@ -97,6 +97,8 @@ LABELS = {
     "swartworth2023:spiral": ["loss", "forgetting"],
     "reshuffling": ["distances, two tasks", "loss", "distances, mean of starts"],
     "xu-ma2026": [None],
+    "han2024:reshuffled": [None],
+    "here:epochs": ["error", "loss", "forgetting"],
 }
 
 

@@ -341,6 +341,95 @@ def test_the_table_of_two_tasks_is_what_the_closed_forms_give():
             assert_rounds_to((1 - 1 / k) * two_lines_loss(k).value, less)
 
 
+# Reshuffled epochs ----------------------------------------------------------------------------------------------------
+
+GOLDEN = (1 + math.sqrt(5)) / 2
+
+
+def complements_of(matrices):
+    return [np.eye(matrix.shape[1]) - np.linalg.pinv(matrix) @ matrix for matrix in matrices]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_line_of_the_proof_for_epochs(seed):
+    matrices, _, z, _ = random_tasks(seed, most=6)
+    steps, T, z = complements_of(matrices), len(matrices), z / np.linalg.norm(z)
+    onto = [np.eye(len(z)) - S for S in steps]
+    mu, learned, unseen, seen, fresh, own = np.zeros((6, T + 1))
+    orders = list(permutations(range(T)))
+    for order in orders:
+        path = [z]
+        for task in order:
+            path.append(steps[task] @ path[-1])
+        for n, now in enumerate(path):
+            mu[n] += now @ now / len(orders)
+            unseen[n] += sum(now @ onto[m] @ now for m in order[n:]) / len(orders)
+            seen[n] += sum(now @ onto[m] @ now for m in order[:n]) / len(orders)
+            if n < T:
+                learned[n] += now @ onto[order[n]] @ now / len(orders)
+            for t, m in enumerate(order[:n]):
+                after = np.eye(len(z))
+                for other in order[t + 1 : n]:
+                    after = steps[other] @ after
+                first, second = onto[m] @ after @ path[t], onto[m] @ after @ onto[m] @ path[t]
+                assert np.linalg.norm(onto[m] @ now - (first - second)) < 1e-9  # P_t z_n = P_t B u - P_t B P_t u
+                fresh[n] += first @ first / len(orders)
+                own[n] += second @ second / len(orders)
+    d, before = np.append(mu[:-1] - mu[1:], 0), np.insert(mu[:-1] - mu[1:], 0, 0)
+    n = np.arange(T + 1)
+    assert np.allclose(learned, d)
+    assert np.allclose(unseen, (T - n) * d)  # line 18
+    assert np.allclose(fresh, n * before)
+    assert (own <= 1 - mu + TINY).all()
+    assert (unseen + seen <= (T - n) * d + (np.sqrt(n * before) + np.sqrt(np.maximum(1 - mu, 0))) ** 2 + TINY).all()
+    assert np.sum(1 - mu) == pytest.approx(np.sum((T - n) * d))  # line 19
+    assert abs(GOLDEN**2 - (1 + GOLDEN)) < TINY
+    assert abs(GOLDEN - (1 + 1 / GOLDEN)) < TINY
+    assert np.sum(unseen + seen) <= GOLDEN**2 * (T + 1) * (1 - mu[-1]) + TINY
+    gap = max(least(sum(onto)), 0)  # line 20, T lambda
+    assert np.sum(unseen + seen) >= (T + 1) * gap * mu[-1] - TINY
+    assert mu[-1] <= 1 / (1 + gap / GOLDEN**2) + TINY
+
+
+def test_what_an_epoch_leaves_is_far_below_the_bound():
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(400):
+        T, d = int(rng.integers(1, 6)), int(rng.integers(1, 5))
+        base, near = rng.standard_normal((d, d)), 10.0 ** rng.uniform(-3, 1)
+        steps = complements_of([base[:1] + near * rng.standard_normal((1, d)) for _ in range(T)])
+        gap = least(sum(np.eye(d) - S for S in steps))
+        if gap > 1e-9:
+            ends = [np.linalg.multi_dot([np.eye(d), *order, np.eye(d)]) for order in permutations(steps)]
+            left = float(np.linalg.eigvalsh(np.mean([end.T @ end for end in ends], axis=0))[-1])
+            largest = max(largest, gap * left / (1 - left))
+    assert 0.35 < largest < 0.46  # the page prints it
+    for angle in (1e-2, 1e-3):  # two lines: 1 - 5/2 T lambda, T lambda = 1 - cos
+        tasks = fg.families.two_lines(angle)
+        order = fg.orderings.Reshuffled()
+        left = float(fg.expect(tasks, order, 2, quantities=("error",)).values["error"])
+        worst = math.cos(angle) ** 2 * (1 + math.cos(angle)) / 2
+        assert left == pytest.approx(worst, rel=1e-9)
+        assert (1 - worst) / (1 - math.cos(angle)) == pytest.approx(2.5, rel=1e-3)
+
+
+def test_reshuffled_epochs_have_a_guarantee_that_falls_and_single_passes_keep_theirs():
+    tasks, order = fg.families.gaussian(T=5, d=6, rank=2, seed=0), fg.orderings.Reshuffled()
+    rows = evaluate(tasks, order, [5, 500, 501])
+    exact = fg.expect(tasks, order, [5, 500], quantities=("loss", "forgetting", "error"))
+    for place, k in enumerate((5, 500)):
+        for quantity in ("loss", "forgetting", "error"):
+            row = next(row for row in rows.at(k) if row.bound.key == f"here:epochs/{quantity}")
+            assert row.applies
+            assert float(exact.values[quantity][place]) <= row.value * (1 + TINY)
+    assert rows.at(500).tightest("loss").bound.key == "here:epochs/loss"
+    one_pass = get("here:single-pass/loss").value(rows.setting, 5)
+    assert get("here:epochs/loss").value(rows.setting, 5) == pytest.approx(one_pass)
+    why = next(row.why_not for row in rows.at(501) if row.bound.key == "here:epochs/loss")
+    assert why == "k = 501, but the bound covers k >= 1, a multiple of T"
+    named = evaluate(rows.setting, "reshuffled", 500)
+    assert named.tightest("loss").value == rows.at(500).tightest("loss").value
+
+
 # Many problems, each with its worst w* --------------------------------------------------------------------------------
 
 

@@ -1,0 +1,134 @@
+"""Linear rates of reshuffled epochs, each of which visits every task once in a new random order.
+
+Han and Xie 2024: the steps of an epoch in the order pi are a product S_pi of projections, and its norm on the joint row
+space is below 1. The largest of these norms bounds what an epoch leaves. It is known for given tasks only, by all T!
+orders.
+
+`here:epochs` has a number in its place, by the least eigenvalue of the mean projection; the proof is in
+docs/new-bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import reduce
+from itertools import permutations
+
+import numpy as np
+
+from forgetting.tasks import RegressionTasks
+from forgetting.theory.checking import all_of, covers, projection, regression, small, steps
+from forgetting.theory.claim import declare_claim
+from forgetting.theory.definition import equations
+from forgetting.theory.draws import epochs
+from forgetting.theory.expectations import row_space
+from forgetting.theory.expression import DISTANCE, Expression, K, S, T, number, parameter, power_left, root
+from forgetting.theory.instance import Instance
+from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.later.published_rates import LARGEST, error_at_most, least_eigenvalue
+from forgetting.theory.setting import Setting
+from forgetting.theory.terms import Range
+from forgetting.theory.theorem import Theorem, compared, expected
+
+MOST_LISTED = 6  # tasks, whose orders are listed
+_WORDS = "reshuffled, k a multiple of T"
+
+
+def _whole(instance: Instance) -> str | None:
+    return None if instance.k % instance.tasks.num_tasks == 0 else "covers whole epochs, k a multiple of T"
+
+
+_REGRESSION = all_of(regression, projection, covers("reshuffled"), steps(1), _whole)
+
+# By all orders --------------------------------------------------------------------------------------------------------
+
+
+def _few(instance: Instance) -> str | None:
+    return None if instance.tasks.num_tasks <= MOST_LISTED else f"is checked for T <= {MOST_LISTED}"
+
+
+def largest_norm(tasks: RegressionTasks) -> float:
+    """The largest norm of the steps of an epoch on the joint row space, over all orders of the tasks.
+
+    >>> import forgetting as fg
+    >>> round(largest_norm(fg.families.two_lines(np.pi / 3)), 12)  # the cosine
+    0.5
+    """
+    matrices = [equations(tasks, task)[0] for task in range(tasks.num_tasks)]
+    frame = row_space(matrices)
+    if not len(frame):
+        return 0.0  # nothing to learn
+    whole = np.eye(len(frame))
+    kept = [whole - np.linalg.pinv(X @ frame.T, rcond=1e-12) @ (X @ frame.T) for X in matrices]
+    return max(float(np.linalg.norm(reduce(np.matmul, order, whole), 2)) for order in permutations(kept))
+
+
+def _by_all_orders(instance: Instance) -> float:
+    return float(largest_norm(instance.tasks) ** (2 * (instance.k // instance.tasks.num_tasks)))
+
+
+declare_claim(
+    label="han2024:reshuffled",
+    statement="E|w_k - w*|^2 <= max_pi |S_pi|^(2k/T) |w_0 - w*|^2, S_pi the steps of an epoch in the order pi on the "
+    f"joint row space ({_WORDS})",
+    draw=epochs,
+    source="Han and Xie 2024, Theorem 3.2 and Corollary 3.3, as quoted elsewhere (han2024:reshuffled)",
+    status="second-hand",
+    note="Stated there for single rows and for each run; w* is the solution nearest to w_0. Only the abstract and a "
+    "quotation of the theorem were read.",
+    title="linear rate of reshuffled epochs, by all orders",
+    missing=all_of(_few, small(LARGEST), _REGRESSION),
+)(error_at_most(_by_all_orders))
+
+# By the mean projection -----------------------------------------------------------------------------------------------
+
+_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+_GAP_IS = "lambda_min = the least eigenvalue of sum_m P_m / T on the joint row space"
+_GAINED = 2 * T * _GAP / (3 + root(number(5)))
+
+
+def _growth(epochs: Expression) -> Expression:
+    """(1 + T lambda_min / 2.618) to this number of epochs, rounded down: bounds are divided by it."""
+
+    def compute(s: Setting, k: int) -> float:
+        gained = _GAINED.compute(s, k)
+        left = power_left(gained / (1 + gained), 1 / (1 + gained), round(epochs.compute(s, k)))
+        return 1 / left if left else math.inf
+
+    return replace((1 + _GAINED) ** epochs, compute=compute)
+
+
+def _from_data(instance: Instance) -> float:
+    """(1 + T lambda_min / 2.618)^(-k/T), lambda_min from the data."""
+    count = instance.tasks.num_tasks
+    gap = least_eigenvalue(instance.tasks, np.full(count, 1 / count))
+    return float((1 + count * gap * 2 / (3 + math.sqrt(5))) ** -(instance.k // count))
+
+
+_epochs = Theorem(
+    "here:epochs",
+    "reshuffled epochs at a linear rate",
+    source=f"{HERE} (here:epochs)",
+    orderings="reshuffled",
+    status="proved here",
+    range=Range(1, every="T"),
+)
+_epochs(
+    "error",
+    (DISTANCE / _growth(K / T)).where(_GAP_IS),
+    convention="squared distances, without the factor 1/2",
+    note="An epoch learns at least the share of the tasks that its start shows, up to the square of the golden ratio: "
+    "the proof needs no more than that permutations are exchangeable.",
+    check=compared(
+        lambda bound: error_at_most(_from_data),
+        f"E|w_k - w*|^2 <= {{}} ({_WORDS})",
+        epochs,
+        all_of(small(LARGEST), _REGRESSION),
+        "error",
+    ),
+)
+_LAST = ((1 + root(number(27) / 16)) ** 2 * S / (2 * T * _growth(K / T - 1))).where(_GAP_IS)
+_NOTE = "The bound here:single-pass on the last epoch, from where the epochs before have ended; all tasks were seen."
+_epochs("loss", _LAST, note=_NOTE, check=expected(epochs, f"E L(w_k) <= {{}} ({_WORDS})"))
+_epochs("forgetting", _LAST, note=_NOTE, check=expected(epochs, f"E F(k) <= {{}} ({_WORDS})"))
