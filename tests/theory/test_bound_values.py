@@ -201,6 +201,8 @@ CASES = [
     ("jung2025:cyclic/forgetting", 2000, 0.0016 * log(10) ** 4, {}),
     # 2 T lambda / (3 + sqrt(5)) = 10 / (3 + sqrt(5)) = 2.5 (3 - sqrt(5)); two epochs
     ("here:epochs/error", 40, 2 / (8.5 - 2.5 * sqrt(5)) ** 2, {}),
+    ("here:epochs/error", 59, 2 / (8.5 - 2.5 * sqrt(5)) ** 2, {}),  # the third epoch has not ended
+    ("here:epochs/error", 19, 2, {}),
     *((f"here:epochs/{q}", 40, 0.45 * (1 + sqrt(27 / 16)) ** 2 / (8.5 - 2.5 * sqrt(5)), {})
       for q in ("loss", "forgetting")),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),

@@ -243,6 +243,7 @@ CASES = [
     # the first epoch leaves |z|^2 = 3/4 * 1/4; the second one begins with the other line half of the time
     ("han2024:reshuffled", None, Instance(LINES, RESHUFFLED, 4), 15 / 512, 1 / 16),
     ("here:epochs", "error", Instance(LINES, RESHUFFLED, 4), 15 / 512, (4 / (7 - 5**0.5)) ** 2),
+    ("here:epochs", "error", Instance(LINES, RESHUFFLED, 3), 15 / 128, 4 / (7 - 5**0.5)),
     *(
         ("here:epochs", part, Instance(LINES, RESHUFFLED, 4), 45 / 8192, (1 + (27 / 16) ** 0.5) ** 2 / (7 - 5**0.5))
         for part in ("loss", "forgetting")

@@ -411,6 +411,7 @@ def test_reshuffled_epochs_have_a_guarantee_that_falls_and_single_passes_keep_th
     assert rows.at(500).tightest("loss").bound.key == "here:epochs/loss"
     one_pass = get("here:single-pass/loss").value(rows.setting, 5)
     assert get("here:epochs/loss").value(rows.setting, 5) == pytest.approx(one_pass)
+    assert rows.at(501).tightest("error").value == rows.at(500).tightest("error").value
     why = next(row.why_not for row in rows.at(501) if row.bound.key == "here:epochs/loss")
     assert why == "k = 501, but the bound covers k >= 1, a multiple of T"
     named = evaluate(rows.setting, "reshuffled", 500)
