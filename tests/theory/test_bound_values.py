@@ -205,6 +205,16 @@ CASES = [
     ("floor/averaged_loss", 2, 0.5, NOISY),
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),
+    ("cai2025:reshuffled/objective", 40, 2.5, {"eta": 0.02}),  # 2 / (0.02 * 40)
+    ("cai2025:noise/objective", 40, 2.564, {"eta": 0.02}),  # + 0.0004 * 20 * 2 * 4
+    ("jung2025:cyclic/objective", 2000, 0.04 * log(10) ** 2, {}),  # 100 cycles: (2 log 10)^2 / 100
+    ("jung2025:cyclic/forgetting", 2000, 0.0016 * log(10) ** 4, {}),
+    # 2 T lambda / (3 + sqrt(5)) = 10 / (3 + sqrt(5)) = 2.5 (3 - sqrt(5)); two epochs
+    ("here:epochs/error", 40, 2 / (8.5 - 2.5 * sqrt(5)) ** 2, {}),
+    ("here:epochs/error", 59, 2 / (8.5 - 2.5 * sqrt(5)) ** 2, {}),  # the third epoch has not ended
+    ("here:epochs/error", 19, 2, {}),
+    *((f"here:epochs/{q}", 40, 0.45 * (1 + sqrt(27 / 16)) ** 2 / (8.5 - 2.5 * sqrt(5)), {})
+      for q in ("loss", "forgetting")),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),
     ("levinstein2025:increasing/loss", 9, 2, {}),
     ("tsipory2025:single-pass/loss/lower", 29, 1.05, {"T": 29}),  # (15/240 - 1/240) * 18

@@ -42,6 +42,7 @@ LINE = fg.ConvexSets([fg.Halfspace([1.0], 1.0)])  # from w = -1: P(w) = 1, f(w) 
 CLASSES = fg.ClassificationTasks([[[1.0, 0.0]], [[0.6, -0.8]]], [[1], [-1]])  # rows z = (1, 0) and (-0.6, 0.8)
 LAST = fg.orderings.Explicit([0, 0, 0, 1])
 S = np.cos(1) ** 2
+RESHUFFLED = fg.orderings.Reshuffled()
 # L(a, b) = ((a-1)^2 + (a-3)^2 + b^2)/6, w* = (2, 0), L_min = 1/3, H = 2/3; uniform draws: lambda_min = 1/3, N = 2/3
 CLASH = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
 IDLE = fg.RegressionTasks([[[1.0]]] + [[[0.0]]] * 9999, [[1.0]] + [[0.0]] * 9999)
@@ -248,7 +249,15 @@ CASES = [
     ("conjecture:next-loss", "convex sets", Instance(CORNER, WITHOUT, 1), 1 / 2, 16 / 27),  # |w_0 - w*|^2 = 2
     ("conjecture:convex-sets", None, Instance(CORNER, WITH, 1), 1 / 4, 2 / 27**0.5),
     # after each epoch of two orthogonal tasks nothing is left
-    ("here:epochs", None, orthogonal(2, 4, fg.orderings.Reshuffled()), 0, (1 + (27 / 8) ** 0.5) ** 2 / 8),
+    ("here:epochs", "mean of epochs", orthogonal(2, 4, RESHUFFLED), 0, (1 + (27 / 8) ** 0.5) ** 2 / 8),
+    # the first epoch leaves |z|^2 = 3/4 * 1/4; the second one begins with the other line half of the time
+    ("han2024:reshuffled", None, Instance(LINES, RESHUFFLED, 4), 15 / 512, 1 / 16),
+    ("here:epochs", "error", Instance(LINES, RESHUFFLED, 4), 15 / 512, (4 / (7 - 5**0.5)) ** 2),
+    ("here:epochs", "error", Instance(LINES, RESHUFFLED, 3), 15 / 128, 4 / (7 - 5**0.5)),
+    *(
+        ("here:epochs", part, Instance(LINES, RESHUFFLED, 4), 45 / 8192, (1 + (27 / 16) ** 0.5) ** 2 / (7 - 5**0.5))
+        for part in ("loss", "forgetting")
+    ),
     ("needell2010:single rows", None, Instance(CLASH, fg.orderings.NormWeighted(), 1), 2, 2 / 3 * 4 + 3),
     ("floor", "loss", Instance(CLASH, fg.orderings.Cyclic(), 1), 1 / 3, 2 / 3),
     ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),

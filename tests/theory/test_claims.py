@@ -82,7 +82,6 @@ LABELS = {
         *("loss", "loss, longer", "loss, universal", "loss, weights", "loss, moments", "loss, moments, weights"),
         *("loss, gap", "next loss", "forgetting", "forgetting, moments"),
     ],
-    "here:epochs": [None],
     "conjecture:next-loss": ["subspaces", "convex sets"],
     "conjecture:convex-sets": [None],
     "here:single-pass": ["forgetting", "loss", "next loss"],
@@ -103,6 +102,8 @@ LABELS = {
     "swartworth2023:spiral": ["loss", "forgetting"],
     "reshuffling": ["distances, two tasks", "loss", "distances, mean of starts"],
     "xu-ma2026": [None],
+    "han2024:reshuffled": [None],
+    "here:epochs": ["error", "loss", "forgetting", "mean of epochs"],
 }
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from effort import each
 from forgetting.expectation import quantities
+from forgetting.theory.bibliography import SOURCES, sources_in
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.registry import all_statements
 
@@ -136,7 +137,7 @@ def paper():
 # ------------------------------------------------------------------------------------------------ the page in the docs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
-LABELLED, UNLABELLED, SLIPS = (
+LABELLED, UNLABELLED, SLIPS, LATER = (
     [
         [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         for line in part.splitlines()
@@ -174,6 +175,18 @@ def test_a_claim_or_a_bound_is_said_to_be_one(_, label, where):
     kinds = [kind for kind in ("claim", "bound") if any(getattr(one, kind) is not None for one in statements)]
     said = re.match(r"(claim and bound|claim|bound|)(?![a-z ])", where)
     assert (said[1] if said else "") == " and ".join(kinds)
+
+
+@pytest.mark.parametrize(("paper", "_", "where"), LATER, ids=[row[0].partition(",")[0] for row in LATER])
+def test_a_later_paper_is_in_the_bibliography_and_its_statements_name_it(paper, _, where):
+    name, eprint = re.match(r"(.*), \[arXiv ([\d.]+)\]\(https://arxiv.org/abs/\2\)", paper).groups()
+    source = next(source for source in SOURCES.values() if source.name == name)
+    assert f"eprint    = {{{eprint}}}" in source.bibtex
+    labels = [label for label in re.findall(r"`(.*?)`", where) if not label.startswith("fg.")]
+    statements = [statement for statement in all_statements() if statement.label in labels]
+    assert {statement.label for statement in statements} == set(labels)
+    named = {statement.label for statement in statements if source in sources_in(statement.words.source)}
+    assert bool(named) != where.startswith("not here: ")
 
 
 @each("name", NAMES)

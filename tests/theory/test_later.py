@@ -8,6 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.claims import Instance, get
+from forgetting.theory.definition import DisagreementError, compare
 from forgetting.theory.expression import spiral
 
 SPIRAL = "swartworth2023:spiral/forgetting"
@@ -97,3 +98,74 @@ def test_one_pass_without_replacement_is_worse_on_average_over_the_starts():
         Instance(tasks, fg.orderings.WithoutReplacement(), 10)
     )
     assert verdict.ratio == pytest.approx(1.07014, abs=1e-5)
+
+
+# Epochs, each in a new random order -----------------------------------------------------------------------------------
+
+EPOCHS = fg.orderings.Reshuffled()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_first_epoch_of_reshuffled_sets_is_a_single_pass(k):
+    sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([0.6, -0.8], 1.0)])
+    claim = get("here:projections", "without replacement")
+    epoch, one_pass = (claim.check(Instance(sets, order, k)) for order in (EPOCHS, fg.orderings.WithoutReplacement()))
+    assert epoch.lhs == pytest.approx(one_pass.lhs, abs=1e-15)
+    assert epoch.how == one_pass.how == "all 2 orders"
+
+
+@pytest.mark.parametrize(("T", "k"), [(2, 3), (2, 7), (3, 6)])
+def test_engines_of_epochs_are_compared_with_all_orders(T, k):
+    tasks = fg.families.gaussian(T, 3, 1, seed=T)
+    case = Instance(tasks, EPOCHS, k)
+    total, count = 0.0, 0
+    epochs = [list(permutations(range(T)))] * (k // T) + [list(permutations(range(T), k % T))] * (k % T > 0)
+    for parts in product(*epochs):
+        z = -tasks.w_star
+        for task in (task for part in parts for task in part):
+            row = np.asarray(tasks.task(task)[0])[0]
+            z = z - row * (row @ z) / (row @ row)
+        total, count = total + z @ z, count + 1
+    compare(case, k, "error", total / count)
+    assert fg.expect(tasks, EPOCHS, k, quantities=("error",)).values["error"] == pytest.approx(total / count, rel=1e-9)
+    with pytest.raises(DisagreementError, match="error: computed"):
+        compare(case, k, "error", 1.001 * total / count)
+
+
+def test_the_largest_norm_of_an_epoch_is_that_of_the_worst_order():
+    angles, w_star = (0, 0.5, 1.4), np.array([0.3, -0.4])  # |w*|^2 = 1/4; a change of lines costs the cosine
+    turned = [np.array([[math.cos(angle), math.sin(angle)]]) for angle in angles]
+    tasks = fg.RegressionTasks(turned, [row @ w_star for row in turned])
+    verdict = get("han2024:reshuffled").check(Instance(tasks, EPOCHS, 6))
+    largest = max(abs(math.cos(b - a) * math.cos(c - b)) for a, b, c in permutations(angles))
+    assert verdict.rhs == pytest.approx(largest**4 / 4, rel=1e-9)
+    assert "whole epochs" in get("han2024:reshuffled").why_not(Instance(tasks, EPOCHS, 5))
+    seven = Instance(fg.families.orthogonal(7), EPOCHS, 7)
+    assert get("han2024:reshuffled").why_not(seven) == "is checked for T <= 6"
+    assert get("here:epochs", "error").why_not(seven) is None
+
+
+def test_hunts_of_epochs_stay_with_whole_epochs():
+    found = get("here:epochs", "loss").hunt(budget=40, T=3, k=range(5, 14))
+    assert found.outcome == "holds"
+    assert found.instance.k in (6, 9, 12)
+    assert found.checked > 20
+
+
+def test_small_steps_in_epochs_have_a_rate_with_and_without_noise():
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
+    short, long = fg.schemes.SGD(1 / 3, "loss"), fg.schemes.SGD(0.4, "loss")
+    rows = {row.bound.key: row for row in fg.bounds.evaluate(tasks, EPOCHS, 30, scheme=short)}
+    # w* = (2, 0), f_1' = 1, f_2' = -1: D^2/(eta k) + eta^2 T sigma^2 = 4/10 + 3/9 * 2/3
+    assert rows["cai2025:noise/objective"].value == pytest.approx(0.4 + 2 / 9)
+    assert rows["cai2025:reshuffled/objective"].why_not.startswith("needs jointly realizable tasks")
+    rows = {row.bound.key: row for row in fg.bounds.evaluate(tasks, EPOCHS, 30, scheme=long)}
+    assert rows["cai2025:noise/objective"].why_not == "is for steps of order 1/(T beta)"
+
+
+def test_rates_of_schemes_that_are_not_here_say_so():
+    tasks = fg.families.separable(T=2, d=3, n=4, margin=0.5, seed=0)
+    rows = [row for row in fg.bounds.evaluate(tasks, "cyclic", 8) if row.bound.label == "jung2025:cyclic"]
+    assert {row.why_not for row in rows} == {
+        "covers gradient descent on the logistic loss schemes, which no scheme of this library is"
+    }

@@ -341,6 +341,83 @@ def test_the_table_of_two_tasks_is_what_the_closed_forms_give():
             assert_rounds_to((1 - 1 / k) * two_lines_loss(k).value, less)
 
 
+# Reshuffled epochs ----------------------------------------------------------------------------------------------------
+
+GOLDEN = (1 + math.sqrt(5)) / 2
+
+
+def complements_of(matrices):
+    return [np.eye(matrix.shape[1]) - np.linalg.pinv(matrix) @ matrix for matrix in matrices]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_line_of_the_proof_for_epochs(seed):
+    matrices, _, z, _ = random_tasks(seed, most=6)
+    steps, T, z = complements_of(matrices), len(matrices), z / np.linalg.norm(z)
+    onto = [np.eye(len(z)) - S for S in steps]
+    mu, learned, unseen, seen, fresh, own = np.zeros((6, T + 1))
+    orders = list(permutations(range(T)))
+    for order in orders:
+        path = [z]
+        for task in order:
+            path.append(steps[task] @ path[-1])
+        for n, now in enumerate(path):
+            mu[n] += now @ now / len(orders)
+            unseen[n] += sum(now @ onto[m] @ now for m in order[n:]) / len(orders)
+            seen[n] += sum(now @ onto[m] @ now for m in order[:n]) / len(orders)
+            if n < T:
+                learned[n] += now @ onto[order[n]] @ now / len(orders)
+            for t, m in enumerate(order[:n]):
+                after = np.eye(len(z))
+                for other in order[t + 1 : n]:
+                    after = steps[other] @ after
+                first, second = onto[m] @ after @ path[t], onto[m] @ after @ onto[m] @ path[t]
+                assert np.linalg.norm(onto[m] @ now - (first - second)) < 1e-9  # P_t z_n = P_t B u - P_t B P_t u
+                fresh[n] += first @ first / len(orders)
+                own[n] += second @ second / len(orders)
+    d, before = np.append(mu[:-1] - mu[1:], 0), np.insert(mu[:-1] - mu[1:], 0, 0)
+    n = np.arange(T + 1)
+    assert np.allclose(learned, d)
+    assert np.allclose(unseen, (T - n) * d)  # line 18
+    assert np.allclose(fresh, n * before)
+    assert (own <= 1 - mu + TINY).all()
+    assert (unseen + seen <= (T - n) * d + (np.sqrt(n * before) + np.sqrt(np.maximum(1 - mu, 0))) ** 2 + TINY).all()
+    assert np.sum(1 - mu) == pytest.approx(np.sum((T - n) * d))  # line 19
+    assert abs(GOLDEN**2 - (1 + GOLDEN)) < TINY
+    assert abs(GOLDEN - (1 + 1 / GOLDEN)) < TINY
+    assert np.sum(unseen + seen) <= GOLDEN**2 * (T + 1) * (1 - mu[-1]) + TINY
+    gap = max(least(sum(onto)), 0)  # line 20, T lambda
+    assert np.sum(unseen + seen) >= (T + 1) * gap * mu[-1] - TINY
+    assert mu[-1] <= 1 / (1 + gap / GOLDEN**2) + TINY
+
+
+def test_an_epoch_over_two_lines_leaves_what_the_page_says():
+    for angle in (1e-2, 1e-3):  # 1 - 5/2 T lambda, with T lambda = 1 - cos
+        left = fg.expect(fg.families.two_lines(angle), fg.orderings.Reshuffled(), 2, quantities=("error",))
+        exact = math.cos(angle) ** 2 * (1 + math.cos(angle)) / 2
+        assert left.values["error"] == pytest.approx(exact, rel=1e-9)
+        assert (1 - exact) / (1 - math.cos(angle)) == pytest.approx(2.5, rel=1e-3)
+
+
+def test_reshuffled_epochs_have_a_guarantee_that_falls_and_single_passes_keep_theirs():
+    tasks, order = fg.families.gaussian(T=5, d=6, rank=2, seed=0), fg.orderings.Reshuffled()
+    rows = evaluate(tasks, order, [5, 500, 501])
+    exact = fg.expect(tasks, order, [5, 500], quantities=("loss", "forgetting", "error"))
+    for place, k in enumerate((5, 500)):
+        for quantity in ("loss", "forgetting", "error"):
+            row = next(row for row in rows.at(k) if row.bound.key == f"here:epochs/{quantity}")
+            assert row.applies
+            assert float(exact.values[quantity][place]) <= row.value * (1 + TINY)
+    assert rows.at(500).tightest("loss").bound.key == "here:epochs/loss"
+    one_pass = get("here:single-pass/loss").value(rows.setting, 5)
+    assert get("here:epochs/loss").value(rows.setting, 5) == pytest.approx(one_pass)
+    assert rows.at(501).tightest("error").value == rows.at(500).tightest("error").value
+    why = next(row.why_not for row in rows.at(501) if row.bound.key == "here:epochs/loss")
+    assert why == "k = 501, but the bound covers k >= 1, a multiple of T"
+    named = evaluate(rows.setting, "reshuffled", 500)
+    assert named.tightest("loss").value == rows.at(500).tightest("loss").value
+
+
 # Many problems, each with its worst w* --------------------------------------------------------------------------------
 
 
@@ -458,4 +535,78 @@ def test_no_problem_exceeds_a_new_bound(problems):
         for name in names:
             assert worst[name] <= close[1]
             assert worst[name] >= close[0] or problems < 100_000
+    assert f"{done:,} random problems" in PAGE or problems < 100_000
+
+
+def map_of_epochs(P):
+    """A -> the mean over all orders of S^T A S, S the steps of an epoch, as a matrix, for each problem."""
+    many, T, D, _ = P.shape
+    Q = np.zeros((many, D * D, D * D))
+    for order in permutations(range(T)):
+        end = np.broadcast_to(np.eye(D), (many, D, D))
+        for task in order:
+            end = end - P[:, task] @ end
+        Q += np.einsum("bij,bkl->bjlik", end, end).reshape(many, D * D, D * D) / math.factorial(T)
+    return Q
+
+
+def test_the_map_of_epochs_gives_the_expectations():
+    tasks = fg.families.gaussian(T=3, d=3, rank=1, seed=4)
+    X, z = np.array([tasks.task(m)[0] for m in range(3)]), tasks.w_star
+    Q = map_of_epochs((np.linalg.pinv(X) @ X)[None])[0]
+    exact = fg.expect(tasks, fg.orderings.Reshuffled(), 6, quantities=("error", "loss"))
+    loss = np.mean(X.swapaxes(-1, -2) @ X, axis=0) / 2
+    assert z @ power(Q, 2, np.eye(3)) @ z == pytest.approx(float(exact.values["error"]), rel=1e-8)
+    assert z @ power(Q, 2, loss) @ z == pytest.approx(float(exact.loss), rel=1e-8)
+
+
+def worst_ratios_of_epochs(problems, seed, epochs=(1, 2, 3, 5, 10, 30, 100)):
+    """The largest ratio of each bound on epochs, each problem with its worst w*, and T lambda mu_T / (1 - mu_T)."""
+    rng, worst, done = np.random.default_rng(seed), {}, 0
+
+    def top(A):
+        return np.linalg.eigvalsh((A + A.swapaxes(-1, -2)) / 2)[:, -1]
+
+    def note(name, left, right):
+        ratio = np.divide(left, right, out=np.zeros_like(left), where=right > 1e-9)
+        worst[name] = max(worst.get(name, 0.0), float(ratio.max()))
+
+    while done < problems:
+        T, D = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+        X, right, used = tasks_at_random(rng, 1000, T, D)
+        G, P = X.swapaxes(-1, -2) @ X, right.swapaxes(-1, -2) @ (used[..., None] * right)
+        gap = T * np.linalg.eigvalsh(P.mean(1))[:, 0]
+        keep = gap > 1e-9  # tasks that span R^D
+        if not keep.any():
+            continue
+        G, P, gap = G[keep], P[keep], gap[keep]
+        done += len(G)
+        R_sq = np.linalg.norm(X[keep], 2, axis=(-2, -1)).max(1) ** 2
+        Q, growth = map_of_epochs(P), 1 + gap / GOLDEN**2
+        size, loss, last = np.tile(np.eye(D).ravel(), (len(G), 1)), G.mean(1).reshape(len(G), -1) / 2, 0
+        for J in epochs:
+            power = np.linalg.matrix_power(Q, J - last)
+            size, loss, last = (power @ size[..., None])[..., 0], (power @ loss[..., None])[..., 0], J
+            left = top(size.reshape(-1, D, D))
+            note("error", left, growth**-J)
+            note(
+                "loss", top(loss.reshape(-1, D, D)) / R_sq, (1 + math.sqrt(27 / 16)) ** 2 / (2 * T) * growth ** (1 - J)
+            )
+            if J == 1:
+                note("epoch", gap * left, 1 - left)
+    return worst, done
+
+
+@pytest.mark.parametrize("problems", [3000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_no_problem_exceeds_a_bound_on_epochs(problems):
+    worst, done = worst_ratios_of_epochs(problems, seed=0)
+    assert done >= problems
+    assert all(0.01 < ratio <= 1 + 1e-7 for ratio in worst.values()), worst
+    printed = {
+        "epoch": re.search(r"\\mu_T / \(1 - \\mu_T\)\$ was at most ([\d.]+)", PAGE),
+        "loss": re.search(r"\| `here:epochs/loss` \| ([\d.]+) \|", PAGE),
+    }
+    for name, found in printed.items():
+        assert float(found[1]) - 5.1e-4 <= worst[name] <= float(found[1]) + 5.1e-4 or problems < 100_000
+        assert worst[name] <= float(found[1]) + 5.1e-4
     assert f"{done:,} random problems" in PAGE or problems < 100_000

@@ -127,6 +127,7 @@ def python_of(text):
 FUNCTIONS = (
     "min",
     "max",
+    "floor",
     "sqrt",
     "exp",
     "log",
@@ -168,7 +169,7 @@ def value_of(text, s, k):
         "spectral_gap": s.spectral_gap,
         "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
         "kappa_F": s.spectral_gap**-0.5,
-        "min": min, "max": max, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+        "min": min, "max": max, "floor": math.floor, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
         "u": fresh, "rho": reach, "v": lambda n: 1 / 2 if n % 2 == 0 else min(1, 1 / 2 + fresh(n - 1)),
         "u_W": lambda n: least_fresh(s, int(n)),
         "u_gap": lambda n: min((1 - s.spectral_gap) ** (n - j) * least_fresh(s, j) for j in (n, best_draws(s, n))),

@@ -90,6 +90,8 @@ def known_starts(claim: Claim, seed: int = 0, sizes: Sizes = ANY, *, every: bool
                 yield Start(origin, replace(case, problem=families.repeated(tasks, copies), extras={}))
             case laws.Cycle():
                 yield Start(origin, replace(case, k=tasks.num_tasks * copies))
+            case laws.Reshuffled() if copies * 2**tasks.num_tasks <= MOST_STATES:
+                yield Start(origin, replace(case, k=tasks.num_tasks * copies))
 
 
 def _known_tasks(sizes: Sizes, every: bool) -> Iterator[tuple[str, RegressionTasks, int]]:

@@ -9,8 +9,8 @@ uses the geometry, the gains, the projections or the engines of the package.
 from __future__ import annotations
 
 from functools import singledispatch
-from itertools import permutations, product
-from math import perm
+from itertools import chain, permutations, product
+from math import perm, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from forgetting.core.arrays import Array, IntArray, as_dense
 from forgetting.core.numerical import rank_tolerance
 from forgetting.dynamics.space import view_of
 from forgetting.errors import ForgettingError, NotSupportedError
-from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Unknown
+from forgetting.orderings.laws import Fixed, Independent, Law, Permutation, Reshuffled, Unknown
 from forgetting.schemes import natural_scheme
 from forgetting.sets import Affine, Ball, ConvexSet
 from forgetting.tasks import RegressionTasks
@@ -68,19 +68,30 @@ def equations(problem: RegressionTasks, task: int) -> tuple[Array, Array]:
 
 
 def all_orders(instance: Instance, k: int) -> IntArray:
-    """Every order of k tasks, one per row: permutations, sequences for independent draws, or the one given order.
+    """Every order of k tasks, one per row: permutations, epochs, sequences of independent draws, or the given order.
 
     >>> import forgetting as fg
     >>> all_orders(Instance(fg.families.orthogonal(3), fg.orderings.WithoutReplacement(), k=2), 2).tolist()
     [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    >>> all_orders(Instance(fg.families.orthogonal(2), fg.orderings.Reshuffled(), k=3), 3).tolist()
+    [[0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1]]
     """
     T, law = instance.posed.num_tasks, law_of(instance)
     if orders_needed(instance, k) > MOST_STATES:
         raise NotSupportedError(f"more than {MOST_STATES} orders; use fewer tasks or steps")
     if isinstance(law, Fixed):
         return _given(instance, law, k)[None]
-    rows = list(permutations(range(T), k) if isinstance(law, Permutation) else product(range(T), repeat=k))
+    if isinstance(law, Permutation | Reshuffled):
+        parts = product(*(permutations(range(T), n) for n in _epochs(T, k)))
+        rows = [tuple(chain.from_iterable(epochs)) for epochs in parts]
+    else:
+        rows = list(product(range(T), repeat=k))
     return np.array(rows, dtype=np.int64).reshape(len(rows), k)
+
+
+def _epochs(T: int, k: int) -> list[int]:
+    """The number of steps in each epoch of T, k in all."""
+    return [T] * (k // T) + [k % T] * (k % T > 0)
 
 
 def _given(instance: Instance, law: Fixed, k: int) -> IntArray:
@@ -101,8 +112,8 @@ def _chances(instance: Instance, law: Independent) -> Array:
 def orders_needed(instance: Instance, k: int) -> int:
     """The number of orders of k tasks."""
     T, law = int(instance.posed.num_tasks), law_of(instance)
-    if isinstance(law, Permutation):
-        return perm(T, k)
+    if isinstance(law, Permutation | Reshuffled):
+        return prod(perm(T, n) for n in _epochs(T, k)) if k * np.log(max(T, 1)) < 400 else MOST_STATES * 1000
     if isinstance(law, Fixed):
         return 1
     return int(T**k) if k * np.log(max(T, 1)) < 40 else MOST_STATES * 1000
@@ -237,7 +248,7 @@ def expectations(instance: Instance, k: int) -> dict[str, Value]:
     """
     problem, law, T = instance.posed, law_of(instance), instance.posed.num_tasks
     few = MOST_ORDERS if problem.linear is problem else MOST_PROJECTED
-    if not isinstance(law, Independent | Permutation | Fixed):
+    if not isinstance(law, Independent | Permutation | Reshuffled | Fixed):
         raise NotSupportedError(f"the orders of {instance.ordering} cannot be listed")
     if T > MOST_TASKS or k > MOST_REPLAYED or orders_needed(instance, k) > few:
         raise NotSupportedError("too many orders, or too long ones, to walk through")

@@ -8,7 +8,15 @@ import numpy as np
 
 from forgetting.core.arrays import Array
 from forgetting.errors import InvalidInputError
-from forgetting.orderings import Cyclic, Explicit, NormWeighted, Ordering, WithoutReplacement, WithReplacement
+from forgetting.orderings import (
+    Cyclic,
+    Explicit,
+    NormWeighted,
+    Ordering,
+    Reshuffled,
+    WithoutReplacement,
+    WithReplacement,
+)
 from forgetting.schemes import SGD
 from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.expectations import MANY_STEPS, SMALL
@@ -22,6 +30,8 @@ TRIES = 1000  # draws before a setting that no draw meets is given up
 MANY_TASKS = 12  # more distinct ones than this are large: their permutations are simulated
 MOST_WORK = 10**7  # k T D^2 of distinct tasks; a few tenths of a second
 FEW_RUNS = 4096  # of simulated permutations of many tasks
+MOST_EPOCHS = 100
+MOST_SETS = 2000  # of seen tasks, in all epochs together
 LONGEST = 10**6  # steps in few dimensions, where k steps are the power k of a small matrix
 MANY_CLONES = 45_000, 100_000  # so that rates of 7/k^(1/4) are below 1/2, from k = 38417 on
 FEW_LONG_RUNS = 256  # of simulated permutations of so many tasks
@@ -317,6 +327,26 @@ def cycles(rng: Rng, index: int) -> Instance:
         steps = 2 * int(rng.integers(1, 8))
         tasks = families.back_and_forth(steps, float(rng.uniform(0.5, 2) / np.sqrt(count * steps)))
     return Instance(tasks, Cyclic(), count * tasks.num_tasks)
+
+
+def epochs(rng: Rng, index: int) -> Instance:
+    """Instances of tasks learned in whole epochs, each in a new random order.
+
+    Number 3 and every eighth from there on has nearly parallel rows, of which an epoch learns little.
+
+    >>> case = epochs(np.random.default_rng(0), 20)
+    >>> case.k % case.problem.num_tasks, case.k // case.problem.num_tasks <= MOST_EPOCHS
+    (0, True)
+    """
+    if is_long(index):
+        tasks = realizable(*slow(rng, int(np.exp(rng.uniform(0, np.log(MOST_EPOCHS))))))
+    else:
+        tasks = collection(rng, index, clones=12)
+        while tasks.geometry.num_distinct > MANY_TASKS or np.prod(tasks.geometry.counts + 1.0) > MOST_SETS:
+            tasks = _random(rng, 12, 6)
+    sets = int(np.prod(tasks.geometry.counts + 1))
+    count = 1 if rng.random() < 0.2 else int(np.exp(rng.uniform(0, np.log(min(MOST_EPOCHS, 1 + MOST_SETS // sets)))))
+    return Instance(tasks, Reshuffled(), count * tasks.num_tasks, w0=some_start(rng, tasks.dim))
 
 
 def _sgd(rng: Rng, tasks: RegressionTasks) -> SGD:

@@ -26,7 +26,7 @@ from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.expectation.intervals import column_intervals
 from forgetting.orderings import WithReplacement
-from forgetting.orderings.laws import Fixed, Independent, Permutation
+from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
 from forgetting.schemes import SGD, natural_scheme
 from forgetting.tasks import ConvexSets, RegressionTasks
 from forgetting.theory.definition import MOST_STATES, compare, equations, law_of, orders_needed
@@ -364,10 +364,10 @@ def walk(instance: Instance, k: int) -> Iterator[Visit]:
             yield Visit(order, w, chance)
             return
         for task in range(T) if fixed is None else [int(fixed[depth])]:
-            if fixed is None and isinstance(law, Permutation):
-                if task in order:
+            if fixed is None and isinstance(law, Permutation | Reshuffled):
+                if task in order[depth - depth % T :]:  # the tasks of this epoch
                     continue
-                factor = 1 / (T - depth)
+                factor = 1 / (T - depth % T)
             else:
                 factor = 1.0 if fixed is not None else float(share[task])
             if factor > 0:

@@ -20,7 +20,7 @@ from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.engines.decimal_moments import DecimalMoments, Moment
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
-from forgetting.orderings.laws import Fixed, Independent, Permutation
+from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.expectations import Expected
 from forgetting.theory.instance import Instance
@@ -97,14 +97,17 @@ class Precise(Expected):
                 if 2 * k * (kinds + kinds**2) * size**3 > MOST_WORK:
                     return [self._powered(k, lift(weights))]
                 return self.deep.independent(weights, {k}, counted=True)
-            case Permutation():
-                if states_needed(geometry.counts, k)[0] * kinds * size**3 > MOST_WORK:
+            case Permutation() | Reshuffled():
+                tasks = int(geometry.num_tasks)
+                states = -(-k // tasks) * states_needed(geometry.counts, min(k, tasks))[0]
+                if states * kinds * size**3 > MOST_WORK:
                     raise NotSupportedError("too many states for 50 digits; use fewer tasks or steps")
-                return self.deep.permutations({k}, epochs=False)
+                return self.deep.permutations({k}, epochs=isinstance(law, Reshuffled))
             case Fixed():
                 return self.deep.along(geometry.distinct(self.ordering.first(view, k)), {k})
         raise NotSupportedError(
-            f"50 digits are available for independent draws, permutations and given orders, not for {self.ordering}"
+            f"50 digits are available for independent draws, permutations, epochs of them and given orders, not for "
+            f"{self.ordering}"
         )
 
     def _powered(self, k: int, weights: Numeric) -> Moment:

@@ -30,6 +30,7 @@ PROBE = TaskView(3, np.array([1.0, 2.0, 3.0]))  # tasks of which only the norms 
 ORDERINGS = (
     "with replacement",
     "without replacement",
+    "reshuffled",
     "norm-weighted",
     "i.i.d.",
     "cyclic",
@@ -43,7 +44,11 @@ LEARNS_ALWAYS = 'covers orderings that learn a task at every step, and this one 
 #: What `describe_scheme` reads off a scheme.
 SCHEMES = ("projection", "sgd", "nonexpansive", "any")
 #: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
-SCHEMES_ELSEWHERE = ("ridge tuned to k", "ridge with an increasing strength")
+SCHEMES_ELSEWHERE = (
+    "ridge tuned to k",
+    "ridge with an increasing strength",
+    "gradient descent on the logistic loss",
+)
 #: Kinds of problems.
 PROBLEMS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
@@ -89,7 +94,8 @@ class Setting:
         weight_ratio: max_m |X_m|^2 / (T p_m) for sampling with probabilities p: R-bar when norm-weighted, R^2 when
             uniform.
         spectral_gap: the least eigenvalue of sum_m p_m P_m on the joint row space, for sampling with probabilities p
-            and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0 span less.
+            (1/T for reshuffled epochs) and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0
+            span less.
         contraction: 1 - spectral_gap, where it is known to more digits than the difference has.
         rank_weighted: r_p = sum_m p_m rank(X_m) for sampling with probabilities p: rank_avg when uniform.
         mean_projection: the Frobenius norm of sum_m p_m P_m, P_m as above.
@@ -267,8 +273,8 @@ class Setting:
 def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering | str:
     """The ordering that a caller means; for a `Setting` also a name of orderings in `ORDERINGS`, which stays a name.
 
-    >>> as_covered("with-replacement", Setting(T=3)), as_covered("reshuffled", Setting(T=3))
-    ('with replacement', Reshuffled())
+    >>> as_covered("with-replacement", Setting(T=3)), as_covered("non-repetitive", Setting(T=3))
+    ('with replacement', NonRepetitive())
     """
     if isinstance(problem, Setting) and isinstance(ordering, str):
         if ordering_named(ordering) in ORDERINGS:
@@ -334,15 +340,16 @@ def _misfit(problem: LinearTasks, start: Array, scheme: SchemeLike | None, order
 
 
 def _probabilities(problem: Problem, ordering: OrderingLike | None) -> Array | None:
-    """The probabilities p of independent draws; None for other orderings."""
+    """The probabilities p of independent draws, and 1/T for reshuffled epochs; None for other orderings."""
     law = None if ordering is None else as_ordering(ordering).law
-    if not isinstance(law, laws.Independent) or problem.norms is None:
+    if problem.norms is None or not isinstance(law, laws.Independent | laws.Reshuffled):
         return None
-    return law.probabilities(TaskView(problem.num_tasks, problem.norms))
+    T = problem.num_tasks
+    return law.probabilities(TaskView(T, problem.norms)) if isinstance(law, laws.Independent) else np.full(T, 1 / T)
 
 
 def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
-    """The parameters that depend on the probabilities p of independent draws, where they are known."""
+    """The parameters that depend on the probabilities p of the tasks, where they are known."""
     p = _probabilities(problem, ordering)
     if p is None or problem.norms is None:
         return {}
@@ -393,9 +400,9 @@ def describe_ordering(
 ) -> frozenset[str]:
     """The names under which bounds cover an ordering, by its law.
 
-    One epoch of reshuffling is an ordering without replacement; a cycle that is given is cyclic if it has every task
-    once; an ordering that skips steps is none of them; weights that happen to be uniform, or proportional to
-    the squared norms, count as such.
+    The first epoch of reshuffling is an ordering without replacement, too; a cycle that is given is cyclic if it has
+    every task once; an ordering that skips steps is none of them; weights that happen to be uniform, or proportional
+    to the squared norms, count as such.
 
     >>> from forgetting.orderings import Cyclic, WithReplacement
     >>> sorted(describe_ordering(WithReplacement()))
@@ -407,6 +414,8 @@ def describe_ordering(
         ordering = ordering_named(ordering)
         if ordering not in ORDERINGS:
             raise InvalidInputError(f"ordering must be one of {', '.join(ORDERINGS)}, got {ordering!r}")
+        if ordering == "reshuffled":
+            return frozenset({"any", *_tags(laws.Reshuffled(), problem, k)})
         independent = ordering in ("with replacement", "norm-weighted")
         return frozenset({"any", ordering, "i.i.d."} if independent else {"any", ordering})
     if ordering.skips:  # statements count the steps, and each of them learns a task
@@ -423,7 +432,7 @@ def _tags(law: laws.Law, problem: Problem | Setting | None, k: int | None) -> se
             return {"without replacement"}
         case laws.Reshuffled():
             one_epoch = k is not None and tasks is not None and k <= tasks
-            return {"without replacement"} if one_epoch else set()
+            return {"reshuffled", "without replacement"} if one_epoch else {"reshuffled"}
         case laws.Cycle():
             return {"cyclic"} if law.order is None or law.permutes(tasks or len(law.order)) else set()
         case laws.Adaptive(greedy=True):

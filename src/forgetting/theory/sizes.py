@@ -85,7 +85,7 @@ class Sizes:
         """The instance with these sizes; an error where it cannot be given them.
 
         Regression tasks are left out or cloned, and columns are left out or filled with zeros; the labels are those of
-        the same solution. Other problems are taken as they are. One pass and whole cycles stay that.
+        the same solution. Other problems are taken as they are. One pass, whole cycles and whole epochs stay that.
         """
         if self.fits(instance):
             return instance
@@ -113,7 +113,7 @@ class Sizes:
         )
 
     def _steps(self, rng: Rng, instance: Instance) -> tuple[int, int]:
-        """Allowed T and k: for one pass, with k <= T; for cycles, with k a multiple of T, where that is possible."""
+        """Allowed T and k: for one pass, with k <= T; for cycles and epochs k is a multiple of T, where possible."""
         T, k = _nearest(rng, self.T, instance.posed.num_tasks), _nearest(rng, self.k, instance.k)
         match None if instance.ordering is None else instance.ordering.law:
             case laws.Permutation() if k > T:
@@ -121,7 +121,7 @@ class Sizes:
                     more = k + int(rng.integers(2))
                     return (more if self.T is None or more in self.T else k), k
                 return T, min([step for step in self.k or () if step <= T], default=T, key=lambda step: -step)
-            case laws.Cycle() if k % T:
+            case laws.Cycle() | laws.Reshuffled() if k % T:
                 whole = [step for step in self.k or range(T, 2 * k, T) if step % T == 0]
                 if whole:
                     return T, min(whole, key=lambda step: abs(step - k))

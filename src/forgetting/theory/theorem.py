@@ -23,7 +23,7 @@ from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bound import Bound
 from forgetting.theory.checking import all_of, at_most, covers, paths, projection, setting_of
 from forgetting.theory.claim import Claim
-from forgetting.theory.draws import cycles, permuted, projected
+from forgetting.theory.draws import cycles, epochs, permuted, projected
 from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import Expression
 from forgetting.theory.instance import Instance
@@ -50,6 +50,7 @@ _DRAWS: dict[str, Callable[[int], Draw]] = {
     "i.i.d.": lambda first: projected("any", first=first),
     "any": lambda first: projected("any", first=first),
     "without replacement": lambda first: permuted(first),
+    "reshuffled": lambda first: epochs,
     "cyclic": lambda first: cycles,
 }
 #: makes the claim that checks a bound

@@ -9,6 +9,7 @@ from forgetting.theory.later import published_rates
 from forgetting.theory.later import one_over_k
 from forgetting.theory.later import conjectures
 from forgetting.theory.later import proved_here
+from forgetting.theory.later import reshuffled_epochs
 from forgetting.theory.later import reshuffling
 from forgetting.theory.later import swartworth2023
 from forgetting.theory.later import table_of_sgd

@@ -7,24 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
-from forgetting.core.numerical import ROUNDING
-from forgetting.orderings import Reshuffled
-from forgetting.orderings.laws import Reshuffled as ReshuffledLaw
 from forgetting.tasks import families
 from forgetting.theory.checking import (
     all_of,
     covers,
     least_squares,
-    projection,
-    regression,
-    setting_of,
     steps,
 )
-from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import descents, permuted, projected
-from forgetting.theory.expectations import Numbers
 from forgetting.theory.expression import (
     DISTANCE,
     ETA,
@@ -39,7 +29,6 @@ from forgetting.theory.expression import (
     power_left,
     root,
 )
-from forgetting.theory.instance import Instance
 from forgetting.theory.later.published_rates import WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
@@ -50,7 +39,7 @@ from forgetting.theory.paper.stability import seen_and_next
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.terms import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
-from forgetting.theory.verdict import Missing, Sides
+from forgetting.theory.verdict import Missing
 
 PAGE = "proved in docs/one-over-k.md"
 UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable draws is at most this / sqrt(n)
@@ -240,39 +229,6 @@ _single_pass(
     note="Reached in every order by families.equiangular(T, 1/(2 T - 1)). About e S/(4 T): 0.6796 against 0.8438.",
     instance=lambda tasks, k: families.equiangular(tasks, 1 / (2 * tasks - 1)) if tasks > 1 else families.orthogonal(1),
 )
-
-
-def _reshuffled(instance: Instance) -> str | None:
-    if instance.problem is None or instance.ordering is None or not isinstance(instance.ordering.law, ReshuffledLaw):
-        return "is about orders that are reshuffled in every epoch"
-    whole = instance.k > 0 and instance.k % instance.posed.num_tasks == 0
-    return None if whole else f"is about whole epochs, got k = {instance.k}"
-
-
-def _epochs(rng: np.random.Generator, index: int) -> Instance:
-    case = permuted(2, clones=3, distinct=4)(rng, index)
-    epochs = int(rng.integers(1, 9))
-    return replace(case, ordering=Reshuffled(), k=epochs * case.tasks.num_tasks, runs=None)
-
-
-_MEAN_OF_EPOCHS = (1 + root(number(27) / 8)) ** 2 * S / (2 * K)
-
-
-@declare_claim(
-    label="here:epochs",
-    statement=f"the mean of E L over the ends of all epochs is at most {_MEAN_OF_EPOCHS.text}, k = T times the epochs",
-    source=f"{PAGE} (here:epochs)",
-    title="reshuffled epochs at rate 1/k on average",
-    status="proved here",
-    note="At most 4.03 S/k; of the last epoch alone nothing is proved.",
-    draw=_epochs,
-    missing=all_of(regression, projection, _reshuffled),
-)
-def _(instance: Instance) -> Sides:
-    numbers, setting, tasks = Numbers(instance), setting_of(instance), instance.tasks.num_tasks
-    ends = [numbers.loss(end) for end in range(tasks, instance.k + 1, tasks)]
-    right = _MEAN_OF_EPOCHS.compute(setting, instance.k)
-    return Sides(sum(ends) / len(ends), right, numbers.doubt + ROUNDING * setting.scale, how=numbers.how)
 
 
 # SGD with any step below 2/beta ---------------------------------------------------------------------------------------

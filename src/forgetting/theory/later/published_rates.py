@@ -3,10 +3,17 @@
 Attia et al. 2025: the last iterate of SGD at any step below 2/beta, with noise, and of projections. Their abstract has
 the rates, up to logarithms; the number at the greedy step is quoted in Tsipory et al. 2025.
 
+Cai and Diakonikolas 2025: the last iterate of SGD with steps of order 1/(T beta) in reshuffled epochs, with or without
+a common solution. Their abstract also has cyclic orders and proximal steps (ridge regularisation to the previous
+solution), without a formula.
+
 Derezinski and Dong 2026: smooth quadratics under interpolation.
 
 Evron et al. 2022: the first rates for continual regression, random and cyclic. Evron et al. 2023: continual
 classification of jointly separable tasks, random and cyclic.
+
+Jung et al. 2025: a fixed number of gradient steps on the logistic loss of each task, in cycles. This library has no
+such scheme, so that these rates are listed and never apply.
 
 Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution, whose strength is tuned
 to k, or grows along the run. No scheme of this library states that it is tuned so, so that these rates are listed and
@@ -27,14 +34,16 @@ from functools import partial
 
 import numpy as np
 
+from forgetting.core.arrays import Array
 from forgetting.core.numerical import ROUNDING
 from forgetting.orderings import NormWeighted
-from forgetting.tasks import families
+from forgetting.tasks import RegressionTasks, families
 from forgetting.theory.checking import all_of, covers, paths, projection, regression, setting_of, small, steps
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import Rng, projected, realizable
 from forgetting.theory.expectations import Expected, distinct, probabilities
 from forgetting.theory.expression import (
+    BETA,
     D_SQUARED,
     DIM,
     DISTANCE,
@@ -112,6 +121,32 @@ _rate("attia2025:projections", "last iterate of projections", orderings=WITH)(
     assumptions="closed convex sets with a common point, learned by projection",
     convention="mean over all tasks of half the squared distance to the task's solutions",
     note="For independent draws: the abstract has no rate without replacement, and the full text was not read.",
+)
+
+# Cai and Diakonikolas 2025 --------------------------------------------------------------------------------------------
+
+_small_steps = partial(
+    _rate,
+    source="Cai and Diakonikolas 2025, as quoted in Liu 2026",
+    orderings="reshuffled",
+    schemes=SGD_SCHEMES,
+    range=Range(1, every="T"),
+    conditions=(
+        Condition(lambda s, k: known(s.eta) * known(s.beta) * known(s.T) <= 1, "is for steps of order 1/(T beta)"),
+    ),
+    convention="the source hides constants and logarithms; f is the mean of all f_m",
+)
+_small_steps("cai2025:reshuffled", "last iterate of reshuffled epochs with small steps")(
+    "objective", D_SQUARED / (ETA * K), needs=("beta", "T"), assumptions="convex, beta-smooth, realizable"
+)
+_small_steps("cai2025:noise", "last iterate of reshuffled epochs with small steps, with noise")(
+    "objective",
+    D_SQUARED / (ETA * K) + ETA**2 * T * BETA * _SIGMA_STAR**2,
+    assumptions="convex, beta-smooth, variance sigma^2 at w*",
+    needs=("sgd_dist_sq",),
+    note="sigma_star is the standard deviation of the gradients at w*, the minimiser of f nearest to w_0; the rate is "
+    "that of E f(w_k) - f(w*).",
+    noisy=True,
 )
 
 # Derezinski and Dong 2026 ---------------------------------------------------------------------------------------------
@@ -212,6 +247,27 @@ _LARGEST = "they bound the largest squared distance over tasks"
 _cycles("forgetting", S / 2 * _CYCLE, convention=f"{_LARGEST}; F <= R^2/2 times that")
 _cycles("residual", DISTANCE / 2 * _CYCLE, convention=f"{_LARGEST}, which is at least the mean")
 
+# Jung et al. 2025 -----------------------------------------------------------------------------------------------------
+
+_logistic = partial(
+    _rate,
+    source="Jung et al. 2025, as summarised elsewhere",
+    orderings="cyclic",
+    schemes="gradient descent on the logistic loss",
+    problems="classification",
+    range=Range(1, every="T"),
+    conditions=(Condition(lambda s, k: k >= 2 * known(s.T), "needs two cycles"),),
+    assumptions="jointly separable tasks, a fixed number of gradient steps on each",
+)
+_logistic("jung2025:cyclic", "gradient descent on classification tasks in cycles")(
+    "objective", T * logarithm(K / T) ** 2 / K, convention="f is the logistic loss of all tasks"
+)
+_logistic("jung2025:cyclic", "gradient descent on classification tasks in cycles")(
+    "forgetting",
+    T**2 * logarithm(K / T) ** 4 / K**2,
+    convention="of logistic losses, from the end of each task to the end of the last cycle",
+)
+
 # Levinstein et al. 2025 -----------------------------------------------------------------------------------------------
 
 _regularised = partial(
@@ -233,35 +289,45 @@ MOST_ROWS = 50
 LARGEST = 2000  # dimension up to which singular values of all rows take a second
 
 
-def _error_at_most(rate: Callable[[Instance], float]) -> CheckPaths:
-    """Both sides of E|w_k - w*|^2 <= rate^k |w_0 - w*|^2; the rate is computed from the data, apart from `Setting`."""
+def error_at_most(left: Callable[[Instance], float]) -> CheckPaths:
+    """Both sides of E|w_k - w*|^2 <= left |w_0 - w*|^2; `left` is computed from the data, apart from `Setting`."""
 
     def check(instance: Instance, numbers: Expected) -> Sides:
         value, size = numbers.error(instance.k), setting_of(instance).dist_sq
-        return Sides(value, rate(instance) ** instance.k * size, numbers.doubt + ROUNDING * size, how=numbers.how)
+        return Sides(value, left(instance) * size, numbers.doubt + ROUNDING * size, how=numbers.how)
 
     return paths(check)
 
 
-def _mean_projection(instance: Instance) -> float:
-    """1 - lambda, by projections X^+ X on the row space of all rows."""
-    tasks, p = instance.tasks, probabilities(instance)
+def least_eigenvalue(tasks: RegressionTasks, p: Array) -> float:
+    """The least eigenvalue of sum_m p_m P_m on the row space of all rows, by projections X^+ X; 1 without rows.
+
+    >>> import forgetting as fg
+    >>> round(least_eigenvalue(fg.families.two_lines(np.pi / 3), np.array([0.5, 0.5])), 12)
+    0.25
+    """
     chances = np.bincount(tasks.geometry.index, p, tasks.geometry.num_distinct)
     blocks = [equations(tasks, m)[0] for m in distinct(tasks)]
     _, sizes, rows = np.linalg.svd(np.concatenate(blocks), full_matrices=False)
     frame = rows[sizes > 1e-12 * sizes[0]].T
     reduced = [X @ frame for X in blocks]
     mean = sum(chance * np.linalg.pinv(X) @ X for chance, X in zip(chances, reduced, strict=True))
-    return float(1 - np.linalg.eigvalsh(mean)[0]) if frame.size else 0.0  # zeros: nothing to learn
+    return float(np.linalg.eigvalsh(mean)[0]) if frame.size else 1.0  # zeros: nothing to learn
+
+
+def _mean_projection(instance: Instance) -> float:
+    """(1 - lambda)^k."""
+    return (1 - least_eigenvalue(instance.tasks, probabilities(instance))) ** instance.k
 
 
 def _scaled_condition(instance: Instance) -> float:
-    """1 - 1/kappa_F^2, by the singular values of all rows, clones counted."""
+    """(1 - 1/kappa_F^2)^k, by the singular values of all rows, clones counted."""
     tasks = instance.tasks
     counted = zip(distinct(tasks), tasks.geometry.counts, strict=True)
     rows = np.concatenate([np.sqrt(count) * equations(tasks, m)[0] for m, count in counted])
     sizes = np.linalg.svd(rows, compute_uv=False)
-    return float(1 - np.min(sizes[sizes > 1e-12 * sizes[0]]) ** 2 / np.sum(sizes**2)) if sizes.any() else 0.0
+    rate = 1 - np.min(sizes[sizes > 1e-12 * sizes[0]]) ** 2 / np.sum(sizes**2) if sizes.any() else 0.0
+    return float(rate) ** instance.k
 
 
 def _single_rows(rng: Rng, index: int) -> Instance:
@@ -290,7 +356,7 @@ _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015"
     (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
     note="Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
     check=compared(
-        lambda bound: _error_at_most(_mean_projection),
+        lambda bound: error_at_most(_mean_projection),
         "E|w_k - w*|^2 <= {}, k >= 1, independent draws with any weights",
         projected("any", first=1),
         all_of(regression, small(LARGEST), projection, covers("i.i.d."), steps(1)),
@@ -305,7 +371,7 @@ _linear("strohmer2009:single rows", _LINEAR_RATE, source="Strohmer and Vershynin
     note="Stated there for rows of full column rank; the joint row space is enough. The bound of Gower and Richtarik "
     "here.",
     check=compared(
-        lambda bound: _error_at_most(_scaled_condition),
+        lambda bound: error_at_most(_scaled_condition),
         "E|w_k - w*|^2 <= {}, k >= 1, single rows drawn by their squared norms",
         _single_rows,
         all_of(regression, small(LARGEST), projection, _rank_one, covers("norm-weighted"), steps(1)),
