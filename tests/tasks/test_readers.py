@@ -233,8 +233,9 @@ def test_no_library_is_imported_to_read_what_is_none_of_its(tmp_path):
 def test_frames_need_no_pyarrow_and_streams_say_that_they_do(monkeypatch):
     frames = [SOURCES[name]() for name in ("DataFrame", "another DataFrame", "DataFrame, words")]
     streams = [SOURCES[name]() for name in ("pyarrow table", "interchange")]
-    monkeypatch.setitem(sys.modules, "forgetting.files.arrow_tables", None)
-    monkeypatch.delattr("forgetting.files.arrow_tables", raising=False)  # its import fails
+    for name in ("pyarrow", "forgetting.files.arrow_tables"):
+        monkeypatch.setitem(sys.modules, name, None)  # its import fails
+    monkeypatch.delattr("forgetting.files.arrow_tables", raising=False)
     for frame in frames:
         assert same(fg.load(frame))
     for stream in streams:

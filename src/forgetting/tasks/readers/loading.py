@@ -218,7 +218,7 @@ def _is_stream(source: Any) -> bool:
 
 def _from_stream(source: Any, columns: Columns) -> Sheet:
     name = type(source).__name__
-    reader = arrow_for(f"{name}: such tables are read", "give arrays (X, y, task)")
+    reader = arrow_for(f"{name}: such a table", "give arrays (X, y, task)")
     return sheet_of(reader.stream_table(source, Origin(name)), columns, False)
 
 
