@@ -111,6 +111,16 @@ def test_expect_by_simulation_has_intervals_and_its_seed(inside):
     assert low <= value <= high
 
 
+def test_no_steps_are_no_divergence(inside):
+    said = inside("expect", "two_lines", "theta=0.5", "-k", "0").out
+    assert "forgetting and regret at k = 0: a mean over no steps" in said
+    assert "diverged" not in said
+    words = ("two_lines", "theta=0.5", "-k", "400", "--scheme", "sgd step_size=5")
+    for command in ("run", "expect", "certify"):
+        said = " ".join(inside(command, *words).out.split())
+        assert said.count("the iterates diverged to values that are not finite; use a smaller step size") == 1, command
+
+
 def test_bounds_names_the_tightest(inside):
     done = inside("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
     best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")

@@ -59,7 +59,7 @@ def bounds_command(
         if name not in QUANTITIES:
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
     loaded = source.load()
-    order = as_ordering(ordering)
+    order = as_ordering(ordering, loaded.problem.names)
     limit = order.limit(loaded.problem.num_tasks)
     k = k or (1000 if limit is None else limit)
     rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme)

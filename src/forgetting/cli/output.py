@@ -208,18 +208,6 @@ def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """Answer signals in the block, and silence NumPy about overflow: the command names values that are not finite."""
+    """Answer signals in the block, and silence NumPy about overflow: the result says why values are not finite."""
     with uninterrupted(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         yield
-
-
-def not_finite(values: Iterable[Any], said: Sequence[str]) -> list[str]:
-    """A sentence if some values are not finite, unless a line of `said` tells it already; else an empty list.
-
-    >>> not_finite([1.0, float("inf")], [])
-    ['some values are not finite: the iterates diverged; use a smaller step size']
-    """
-    finite = all(np.isfinite(np.asarray(column, dtype=float)).all() for column in values)
-    if finite or any("diverge" in line for line in said):
-        return []
-    return ["some values are not finite: the iterates diverged; use a smaller step size"]

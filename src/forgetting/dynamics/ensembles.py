@@ -33,6 +33,7 @@ from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import as_problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
@@ -255,7 +256,7 @@ def run_many(
     ((100, 11), (100, 10))
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
-    seed, ordering = seed_from(seed), as_ordering(ordering)
+    seed, ordering = seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     workers = cores() if threads is None else as_count(threads, "threads", least=1)
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)
