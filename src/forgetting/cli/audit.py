@@ -153,7 +153,8 @@ def load_tasks(source: Source) -> tuple[Problem, str]:
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
         made: Problem = getattr(auditing, first)(**values, seed=source.seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
-    if not (is_file(first) or first.endswith(".toml")) and first.replace("-", "_") not in family_names():
+    named = is_file(first) or first.endswith(".toml") or Path(first).is_dir()
+    if not named and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = source.load()
     return loaded.problem, loaded.name

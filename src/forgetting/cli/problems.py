@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -152,8 +153,11 @@ def read_config(path: Path, seed: int | None = None, columns: Columns | None = N
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]:
-    from forgetting.studies.measuring import named_family
+    from forgetting.studies.measuring import family_names, named_family
+    from forgetting.tasks.readers.loading import folder_error
 
+    if name.replace("-", "_") not in family_names() and os.path.isdir(name):
+        raise folder_error(Path(name))
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     return named_family(name, values, seed), f"{name.replace('-', '_')}({said})"
 

@@ -137,6 +137,8 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
     forgetting.errors.ProblemFileError: nowhere.npz: no such file
     """
     name = as_path(path)
+    if os.path.isdir(name):
+        raise ProblemFileError(f"{path}: a folder, where a file is expected")
     try:
         number = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -145,7 +147,7 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
         raise ProblemFileError(f"{path}: cannot be read ({_reason(error)})") from error
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise ProblemFileError(f"{path}: not a regular file, but a folder, a pipe or a device")
+        raise ProblemFileError(f"{path}: not a regular file, but a pipe or a device")
     return os.fdopen(number, "rb")
 
 
