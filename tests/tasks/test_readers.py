@@ -516,7 +516,7 @@ def test_a_folder_is_called_one_and_lists_what_could_be_read(tmp_path, monkeypat
         return " ".join(capsys.readouterr().err.split()).removeprefix("error: ")
 
     for call in readers:
-        assert said(call) == "data is a folder, without a .csv, .tsv, .parquet or .npz file in it"
+        assert said(call) == "data is a folder, and holds no .csv, .tsv, .parquet or .npz file"
     for name in ("b.csv", "a.npz", "notes.txt", *(f"c{number}.CSV" for number in range(5))):
         (tmp_path / "data" / name).touch()
     for call in readers:

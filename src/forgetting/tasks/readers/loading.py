@@ -215,9 +215,7 @@ def folder_error(folder: Path) -> ProblemFileError:
     except OSError as error:
         return ProblemFileError(f"{folder} is a folder, and cannot be read ({error.strerror or error})")
     if not names:
-        return ProblemFileError(
-            f"{folder} is a folder, without a {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file in it"
-        )
+        return ProblemFileError(f"{folder} is a folder, and holds no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file")
     listed = ", ".join(one_line(str(folder / name)) for name in names[:MOST_LISTED])
     more = f" and {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED else ""
     return ProblemFileError(f"{folder} is a folder; give files in it, each by its name: {listed}{more}")
