@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -505,6 +506,56 @@ def test_the_folder_of_the_user_is_not_replaced_by_a_report(tmp_path, monkeypatc
     for folder in (Path(), tmp_path):
         with pytest.raises(ProblemFileError, match=r"the folder that you are in.*--out report"):
             write_report(numbered(1), folder, force=True)
+
+
+@pytest.fixture
+def as_on_windows(monkeypatch):
+    """No locks and no links; neither folders are opened, nor open files renamed, nor folders put onto folders."""
+    opened, renamed = os.open, {name: getattr(os, name) for name in ("rename", "replace")}
+
+    def open_file(path: Any, flags: int, *mode: int, **more: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *mode, **more)
+
+    def moved(name: str, old: Any, new: Any) -> None:
+        handles = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
+        inside = [handle for handle in handles if Path(handle).is_relative_to(os.path.realpath(old))]
+        if inside:
+            raise PermissionError(32, f"{inside} is being used by another process")
+        if os.path.isdir(new):
+            raise FileExistsError(17, "Cannot create a file when that file already exists")
+        renamed[name](old, new)
+
+    def no_links(*_: Any) -> None:
+        raise OSError(22, "Incorrect function")
+
+    monkeypatch.setattr(atomic, "fcntl", None)
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    for name in renamed:
+        monkeypatch.setattr(os, name, partial(moved, name))
+    for name in ("link", "symlink"):
+        monkeypatch.setattr(os, name, no_links)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read from /proc")
+def test_files_and_reports_are_written_where_the_system_is_as_windows_is(tmp_path, as_on_windows):
+    for number in (1, 2):
+        write_report(numbered(number), tmp_path / "out", force=True)
+        assert the_number(tmp_path / "out") == number
+        write_output(tmp_path / "a.txt", str(number).encode(), force=True)
+        assert (tmp_path / "a.txt").read_text() == str(number)
+        fg.families.two_lines(0.5).save(tmp_path / "tasks.npz")
+    (tmp_path / "empty").mkdir()
+    write_report(numbered(3), tmp_path / "empty")
+    assert the_number(tmp_path / "empty") == 3
+    atomic.write(tmp_path / "b.txt", b"one", replace=False)
+    with pytest.raises(ProblemFileError, match=r"b\.txt exists and is kept"):
+        atomic.write(tmp_path / "b.txt", b"two", replace=False)
+    with pytest.raises(ProblemFileError, match="out exists and is kept"):
+        write_report(numbered(4), tmp_path / "out")
+    assert leftovers(tmp_path) == []
 
 
 def test_folders_that_nobody_named_are_not_made(tmp_path, monkeypatch, capsys):

@@ -55,6 +55,8 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: b
                 handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())
+            if fcntl is None:  # Windows renames no open file; elsewhere the handle holds the lock
+                handle.close()
             if replace:
                 os.replace(temporary, path)
             else:
@@ -219,7 +221,7 @@ def _move_to_new_name(temporary: Path, path: Path) -> None:
         raise ProblemFileError(f"{path} exists and is kept") from None
     except OSError as error:
         no_links = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
-        if error.errno not in no_links:
+        if error.errno not in no_links | {errno.EINVAL}:  # by Windows
             raise
         # on a disk without hard links, the check and the renaming are two steps
         if os.path.lexists(path):

@@ -54,9 +54,10 @@ class Owner:
 
 
 def is_alive(name: str, seen: float | None = None) -> bool:
-    """Whether the owner of this name still runs; on another machine, whether it was seen in the last ten minutes."""
+    """Whether the owner of this name still runs; on another machine or on Windows, whether it was seen lately."""
     machine, pid, born, _ = ("    " + name).rsplit(" ", 3)
-    if machine.strip() != platform.node() or not pid.isdecimal():
+    # where other systems only answer, Windows sends Ctrl-C to the process
+    if machine.strip() != platform.node() or not pid.isdecimal() or (os.name == "nt" and int(pid) != os.getpid()):
         return seen is not None and time.time() - seen < LEASE
     if int(pid) == os.getpid():
         return name in _here
