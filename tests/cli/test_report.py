@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -27,6 +26,8 @@ SECTIONS = {"rates", "repetition", "guarantees", "reductions", "plane", "classif
 
 def in_a_terminal(folder: Path, *arguments: str) -> tuple[subprocess.Popen[str], Callable[[], str], list[bytes]]:
     """A process whose stderr is a terminal, what was shown there once it has ended, and what is shown so far."""
+    import pty  # of Unix
+
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "forgetting", *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=theirs, text=True,

@@ -29,7 +29,7 @@ from forgetting.report import Report, Section, load_report, write_report
 
 ROOT = Path(__file__).parents[2]  # where the maintainers' programs are
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 FAST = """
 title = "Three small tasks"
 [problem]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kills import kill_a_hunt, kill_a_writer, leftovers, numbered, signal_a_command, the_number
+from kills import SIGNALS, kill_a_hunt, kill_a_writer, leftovers, numbered, signal_a_command, the_number
 
 import forgetting as fg
 from forgetting.cli import run_app
@@ -177,7 +177,7 @@ def test_after_a_kill_the_old_report_or_the_new_one_is_there_and_the_next_leaves
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_the_old_file_or_the_new_one(tmp_path, number):
     for seconds in (0.7, 1.5) if number == signal.SIGINT else (1.5,):
         signal_a_command(tmp_path, "expect", number, seconds)
