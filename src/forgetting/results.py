@@ -111,7 +111,8 @@ class Shown:
             raise InvalidInputError(f"{type(self).__name__}.plot has no option {unknown!r:.40}; {there}")
         item = self.figure(**options)
         if item is None:
-            raise NotSupportedError(f"{type(self).__name__} has no picture: {self.headline}")
+            hint = "; give several k, as in k=[1, 10, 100]" if self._along and self._num_rows() == 1 else ""
+            raise NotSupportedError(f"{type(self).__name__} has no picture: {self.headline}{hint}")
         return draw_on(item, ax)
 
 

@@ -131,6 +131,8 @@ def table_command(
 
     source = replace(source, words=words)
     output.check(source.words)
+    numbered = {f"{words}{number}": key for number, key in enumerate(TITLES, 1) for words in ("", "table ")}
+    name = numbered.get(" ".join(name.lower().split()), name)
     if name not in TITLES:
         raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
     if style not in FORMATS:

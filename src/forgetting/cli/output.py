@@ -19,7 +19,7 @@ from forgetting.core.progress import progress_bar
 from forgetting.core.text import one_line, visible
 from forgetting.figures.items import Item, Table, spread_steps
 from forgetting.figures.text_formats import table_text
-from forgetting.files.outputs import check_output, write_output
+from forgetting.files.outputs import write_output
 
 if TYPE_CHECKING:
     from forgetting.report import Report
@@ -45,7 +45,7 @@ class Output:
         """The ending of the file of --out, in small letters; empty without that file."""
         return "" if self.out is None else self.out.suffix.lower()
 
-    def check(self, inputs: Iterable[str] | None = None, more: Container[str] = ()) -> None:
+    def check(self, inputs: Iterable[str] | None = None, more: Sequence[str] = ()) -> None:
         """Raise if the file may not be written, before anything is computed; `inputs` are never replaced.
 
         Its ending must be one of those of reports, or of `more`.
@@ -53,8 +53,7 @@ class Output:
         if self.out is not None:
             from forgetting.report.saving import check_file
 
-            check = check_output if self.ending in more else check_file
-            check(self.out, force=self.force, inputs=inputs or ())
+            check_file(self.out, self.force, inputs or (), more)
 
     def emit(
         self,

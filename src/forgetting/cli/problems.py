@@ -82,7 +82,9 @@ class Source:
         copies = values.pop("copies", 1)
         if files:
             if values:
-                raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
+                name = next(iter(values))
+                hint = f"; say --{name} {values[name]}" if name in {field.name for field in fields(Columns)} else ""
+                raise InvalidInputError(f"{first} is a file and takes copies=n only, got {name!r}{hint}")
             problem = read(files, columns, {}).tasks
             name = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
         else:
@@ -156,8 +158,12 @@ def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]
     from forgetting.studies.measuring import family_names, named_family
     from forgetting.tasks.readers.loading import folder_error
 
-    if name.replace("-", "_") not in family_names() and os.path.isdir(name):
-        raise folder_error(Path(name))
+    if name.replace("-", "_") not in family_names():
+        if os.path.isdir(name):
+            raise folder_error(Path(name))
+        for file in (f"{name.strip()}{ending}" for ending in ("", *ENDINGS)):
+            if file != name and os.path.isfile(file):
+                raise InvalidInputError(f"no family {name!r}; did you mean the file {file!r}?")
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     return named_family(name, values, seed), f"{name.replace('-', '_')}({said})"
 

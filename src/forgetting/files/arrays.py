@@ -24,6 +24,7 @@ from numpy.lib import format as npy
 
 from forgetting.core.arrays import as_path
 from forgetting.core.memory import in_bytes, require_memory
+from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.atomic import foreign_file, write
 
@@ -115,6 +116,11 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: ...mine.npz exists, was not written by forgetting, and is kept; ...
     """
+    if path.suffix.lower() not in ("", ".npz"):
+        raise ProblemFileError(
+            f"{path}: an .npz file would be written, which no program reads by the ending {path.suffix!r:.20}; call it "
+            f"{one_line(path.name, 60)}.npz"
+        )
     if os.path.lexists(path) and not is_ours(path):
         raise foreign_file(path)
     write(path, lambda handle: np.savez_compressed(handle, **arrays))

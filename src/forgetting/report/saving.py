@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forgetting.compute.workers import run_parts
@@ -92,15 +92,18 @@ def file_content(report: Report, path: Path) -> bytes:
         raise _rescued(report, path, error) from error
 
 
-def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:
+def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = (), more: Sequence[str] = ()) -> None:
     """Raise if a result may not be written there, before anything is computed; `inputs` are never replaced.
+
+    The ending must be one of a report's, or of `more`.
 
     >>> check_file(Path("result.docx"))
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: result.docx: unknown ending; use .json, .html, .csv, .tex, .png or .pdf
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    endings = (*more, *ENDINGS)
+    if path.suffix.lower() not in endings:
+        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(endings[:-1])} or {endings[-1]}")
     check_output(path, force=force, inputs=inputs)
 
 

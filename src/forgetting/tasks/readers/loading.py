@@ -168,6 +168,9 @@ def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) 
 
 
 def _from_files(names: Sequence[str | PathLike[str]], columns: Columns, options: Mapping[str, Any]) -> Reading:
+    distant = next((name for name in names if isinstance(name, str) and "://" in name), None)
+    if distant is not None:
+        raise ProblemFileError(f"{distant}: nothing is read over a network; download the file, and give its name here")
     files = [Path(name) for name in names]
     repeated = first_repeated(files)
     if repeated is not None:
