@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -153,7 +154,7 @@ def load_tasks(source: Source) -> tuple[Problem, str]:
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
         made: Problem = getattr(auditing, first)(**values, seed=source.seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
-    named = is_file(first) or first.endswith(".toml") or Path(first).is_dir()
+    named = is_file(first) or first.endswith(".toml") or os.path.isdir(first)
     if not named and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = source.load()

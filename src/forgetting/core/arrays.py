@@ -431,7 +431,10 @@ def task_numbers(order: Any, names: Sequence[str], what: str = "order") -> Any:
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: order[0]: no task 'wets'; did you mean 'west'? There are north, west
     """
-    words = order.tolist() if isinstance(order, np.ndarray) else order
+    words = order
+    if isinstance(order, np.ndarray) and order.dtype.kind in "UTO":
+        require_memory(64.0 * order.size, f"{what}: {order.size} names of tasks", "give fewer")
+        words = order.tolist()
     if not isinstance(words, list | tuple) or not any(isinstance(word, str) for word in words):
         return order
     numbers = []

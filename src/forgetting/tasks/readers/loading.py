@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
@@ -187,7 +188,7 @@ def _from_files(names: Sequence[str | PathLike[str]], columns: Columns, options:
 def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
     """The rows of a file, by its ending."""
     ending = path.suffix.lower()
-    if path.is_dir():
+    if os.path.isdir(path):
         raise folder_error(path)
     if ending not in ENDINGS:
         raise ProblemFileError(f"{path}: {_foreign(path)}")
