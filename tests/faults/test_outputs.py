@@ -568,7 +568,7 @@ def test_folders_that_nobody_named_are_not_made(tmp_path, monkeypatch, capsys):
         lambda path: tasks.save(path),
         lambda path: run.save(path),
         lambda path: fg.claims.Instance(tasks, None, 1).save(path),
-        lambda path: fg.audit(tasks).write_page(path),
+        lambda path: fg.audit(tasks).write_page(path.with_suffix(".html")),
         lambda path: fg.audit(tasks).write_landscape(path),
         lambda path: fg.Study.grid(family="two_lines", theta=0.5, k=2, store=path).run(),
         lambda path: fg.Study.grid(family="two_lines", theta=0.5, k=2, store=None).to_parquet(
@@ -581,7 +581,7 @@ def test_folders_that_nobody_named_are_not_made(tmp_path, monkeypatch, capsys):
     ]
     for call in calls:
         with pytest.raises(ProblemFileError, match=r"no.where; make it first, or name another place"):
-            call(Path("no", "where", "a.html"))
+            call(Path("no", "where", "a.npz"))
     for line in (
         "run -k 2 --out no/where/a.json",
         "audit tasks.csv --out no/where/a.html",
