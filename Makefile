@@ -126,9 +126,7 @@ wheel:  # what a user gets: the wheel alone, in an empty environment, up to the 
 	$(PYTHON) -m venv --clear .venv-wheel
 	.venv-wheel/$(notdir $(BIN))/python $(PIP_INSTALL) hatchling
 	.venv-wheel/$(notdir $(BIN))/python -m hatchling build -d dist
-	$(PYTHON) -m venv --clear .venv-wheel
-	.venv-wheel/$(notdir $(BIN))/python $(PIP_INSTALL) dist/*.whl
-	.venv-wheel/$(notdir $(BIN))/python tests/first_hour/run_all.py
+	.venv-wheel/$(notdir $(BIN))/python tests/first_hour/run_all.py dist/*.whl
 
 clean:
 	rm -rf .venv* report-out fuzz-out build dist docs/_build docs/auto_gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

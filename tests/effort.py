@@ -2,7 +2,9 @@
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import wraps
 from itertools import combinations, product
 from pathlib import Path
@@ -20,18 +22,30 @@ def rounds(few: int, many: int) -> int:
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
     """A folder that `make` fills in one process of the run; the others wait for it, and read it."""
-    import fcntl
-
     alone = "PYTEST_XDIST_WORKER" not in os.environ
     place = factory.getbasetemp() if alone else factory.getbasetemp().parent
     folder, done = place / name, place / f"{name}.done"
     with (place / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock)
         if not done.exists():
             folder.mkdir(exist_ok=True)
             make(folder)
             done.touch()
     return folder
+
+
+def _wait_for(lock: Any) -> None:
+    """Lock an open file, however long another process holds it."""
+    if sys.platform != "win32":
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return
+    import msvcrt
+
+    while True:
+        with suppress(OSError):  # it waits for ten seconds
+            return msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
 
 
 def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

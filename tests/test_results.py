@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -16,7 +18,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import forgetting as fg
-from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.errors import MissingValueError, NotSupportedError, ProblemFileError
 from forgetting.results import Result, Shown
 
 matplotlib.use("Agg")
@@ -362,3 +364,21 @@ def test_audits_and_certificates_are_saved_by_field_and_checked_as_their_text_is
     wrong = changed(audit, tmp_path / "a.npz", lambda record: record.update(given={"tuple": [0, 5]}))
     with pytest.raises(ProblemFileError, match="there is no task 5 of 2"):
         fg.auditing.Audit.load(wrong)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_values_that_a_result_lacks_are_attributes_that_are_not_there(name):
+    result = made(name)
+    for attribute in (attribute for attribute in dir(type(result)) if not attribute.startswith("_")):
+        if not hasattr(result, attribute):
+            with pytest.raises(MissingValueError):
+                getattr(result, attribute)
+
+
+def test_a_value_that_was_not_asked_for_is_named_and_no_other_is_guessed():
+    done = subprocess.run(
+        [sys.executable, "-c", "import forgetting as fg; fg.expect(fg.families.two_lines(0.5), 'random', 3).next_loss"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = "next_loss was not asked for; add it to quantities=, which was ('loss', 'forgetting')"
+    assert done.stderr.splitlines()[-1] == f"forgetting.errors.MissingValueError: {said}"

@@ -226,3 +226,26 @@ def assigned(path):
     for node in ast.parse(path.read_text()).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def test_what_is_left_out_on_windows_is_there_and_nothing_else_is_left_out(monkeypatch):
+    module = load(ROOT / "tests" / "conftest.py")
+    for name in module.NOT_ON_WINDOWS:
+        file, _, test = name.partition("::")
+        assert f"def {test}" in (ROOT / "tests" / file).read_text(encoding="utf-8") or not test, name
+    items = []
+    for nodeid in (
+        "tests/studies/test_store.py::test_number_of_a_dead_process_that_another_has_now",
+        "tests/a.py::test",
+    ):
+        marks: list[Any] = []
+        items.append(SimpleNamespace(nodeid=nodeid, marks=marks, add_marker=marks.append))
+    files = [ROOT / "tests" / "faults" / "campaign.py", ROOT / "tests" / "faults" / "test_outputs.py", ROOT / "src"]
+    for platform, ignored, skipped in (("win32", [True, None, None], [1, 0]), ("linux", [None] * 3, [0, 0])):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert [module.pytest_ignore_collect(path) for path in files] == ignored
+        assert bool(module.pytest_report_header()) == (platform == "win32")
+        for item in items:
+            item.marks.clear()
+        module.pytest_collection_modifyitems(items)
+        assert [len(item.marks) for item in items] == skipped

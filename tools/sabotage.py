@@ -92,7 +92,7 @@ FAULTS = [
     Fault("return int(math.copysign(1, gain)) if abs(gain) > self.slack + DEVIATIONS * error else 0",
           "return int(math.copysign(1, gain)) if gain else 0", "tests/auditing"),
     # files and stores
-    Fault('.{secrets.token_hex(6)}{ENDING}"', '{ENDING}"', "tests/faults tests/saved"),
+    Fault('.{secrets.token_hex(6)}{ending}"', '{ending}"', "tests/faults tests/saved"),
     Fault("        os.link(temporary, path)", "        os.replace(temporary, path)", "tests/faults tests/cli"),
     Fault("""return word[1:] if word[:1] == "'" and FORMULA.match(word) else word""", "return word",
           "tests/faults tests/tasks tests/cli"),

@@ -5,8 +5,8 @@ A study: how far are guarantees from what happens?
 "A guarantee on forgetting holds for all tasks. How much of it do ordinary tasks use,
 and what does that depend on: k, T, d, or the rank?"
 
-2,025 problems with random tasks: all combinations of three numbers of tasks T, three
-dimensions d and three ranks, each drawn 75 times. For each, the expected forgetting
+675 problems with random tasks: all combinations of three numbers of tasks T, three
+dimensions d and three ranks, each drawn 25 times. For each, the expected forgetting
 after k steps in random order, exactly, and the smallest upper bound that this library
 knows for these tasks. A `Study` computes them in two processes. With a file as `store`
 in place of None, every finished problem would be kept at once.
@@ -24,7 +24,7 @@ study = fg.Study.grid(
     rank=[1, 2, 4],
     k=[3, 10, 30, 100],
     bounds=True,
-    repeats=75,
+    repeats=25,
     store=None,
 ).run(jobs=2, progress=False)
 print(study.status)
@@ -34,13 +34,13 @@ print(study.status)
 
 table = study.to_frame()
 table["share"] = table["forgetting"] / table["forgetting_bound"]
-assert (table["share"] <= 1).all()
+assert (table["share"] < 0.07).all()
 print(f"the largest share of a guarantee that is used: {table['share'].max():.1%}")
 for k, rows in table.groupby("k"):
     print(f"k = {k}: half of all problems use less than {rows['share'].median():.2g}")
 
 # %%
-# No problem uses more than 6 % of its guarantee: guarantees are for the worst tasks,
+# No problem uses more than 7 % of its guarantee: guarantees are for the worst tasks,
 # and random tasks are far from those. In the end the share falls with k, since
 # guarantees fall like a power of k and forgetting exponentially. One by one:
 
@@ -56,7 +56,7 @@ axes[0].set_ylabel("share of the guarantee")
 plt.show()
 
 # %%
-# The medians (lines) change by a factor of 3 at most with T, d or the rank, and the
+# The medians (lines) change by a factor of 4 at most with T, d or the rank, and the
 # bands, which have the middle 90 % of the problems, are wide. So none of the three
 # decides alone. What does is T rank / d: whether all tasks together fill the space.
 
@@ -77,7 +77,7 @@ for filled in (0.25, 1.0, 4.0):
 
 # %%
 # After 100 steps the share is largest where the rows of all tasks are as many as there
-# are dimensions, for each T. It is 4 orders of magnitude smaller with a quarter of the
+# are dimensions, for each T. It is 5 orders of magnitude smaller with a quarter of the
 # rows, and 8 with four times as many. With few rows tasks are nearly orthogonal, and
 # learning one harms no other. With many, each direction is learned by several tasks.
 #
@@ -103,4 +103,4 @@ for filled, values in sorted(slowest.items()):
 # %%
 # It has its minimum at T rank = d, and grows on both sides. A random benchmark forgets
 # longest if its tasks just fill the space, and half of such problems still use less
-# than 0.5 % of what is guaranteed.
+# than 2 % of what is guaranteed.

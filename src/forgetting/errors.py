@@ -14,6 +14,7 @@ __all__ = [
     "InfeasibleError",
     "InvalidInputError",
     "MemoryLimitError",
+    "MissingValueError",
     "NoCacheWarning",
     "NotRealizableError",
     "NotSeparableError",
@@ -113,6 +114,22 @@ class NotSupportedError(ForgettingError):
     >>> issubclass(NotSupportedError, ForgettingError)
     True
     """
+
+
+class MissingValueError(InvalidInputError, NotSupportedError, AttributeError):
+    """A result does not hold this value: it was not asked for, or these tasks have none of it.
+
+    To `hasattr` and `getattr` such a value is an attribute that is not there.
+
+    >>> import forgetting as fg
+    >>> e = fg.expect(fg.families.two_lines(0.5), "random", k=3, quantities="loss")
+    >>> hasattr(e, "loss"), hasattr(e, "regret")
+    (True, False)
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.name, self.obj = "", None  # else Python guesses that another name was meant
 
 
 class MemoryLimitError(ForgettingError):

@@ -86,7 +86,7 @@ def classification_to_pocs(
     given = real_array(log_lambdas, "log_lambdas")
     if given.ndim != 1:
         raise InvalidInputError(f"log_lambdas: expected a list of numbers, got shape {given.shape}")
-    ordering = as_ordering(ordering)
+    ordering = as_ordering(ordering, tasks.names)
     if ordering.skips:
         raise NotSupportedError(f"{ordering} skips steps; use an ordering that learns a task at every step")
     limit = run(tasks, ordering, k, POCS(), seed=seed)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from forgetting.core.arrays import IntArray, as_count
+from forgetting.core.extras import module_for
 from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Item, Table
@@ -17,20 +18,9 @@ from forgetting.figures.notebook import notebook_html
 from forgetting.figures.text_formats import table_text
 from forgetting.files.records import checked_fields, field_values, read_record, write_record
 
-__all__ = ["Result", "Shown", "pandas"]
+__all__ = ["Result", "Shown"]
 
 ROWS = 8  # of a table that `repr` and notebooks show
-
-
-def pandas() -> Any:
-    """The module pandas; an error says what to do if it is not installed."""
-    try:
-        import pandas
-    except ImportError:
-        raise NotSupportedError(
-            "to_frame needs pandas, which is not installed: pip install pandas, or pip install 'forgetting[data]'"
-        ) from None
-    return pandas
 
 
 def _early_ones(total: int, most: int) -> IntArray:
@@ -102,7 +92,7 @@ class Shown:
 
     def to_frame(self) -> Any:
         """All values as a pandas DataFrame, at full precision; an error says so if pandas is not installed."""
-        pd = pandas()
+        pd = module_for("to_frame", "pandas")
         columns = self._columns(np.arange(self._num_rows()), full=True)
         arrays = {name: np.asarray(values) for name, values in columns.items()}
         return pd.DataFrame({n: list(map(encodable, a)) if a.dtype.kind == "U" else a for n, a in arrays.items()})
@@ -121,7 +111,8 @@ class Shown:
             raise InvalidInputError(f"{type(self).__name__}.plot has no option {unknown!r:.40}; {there}")
         item = self.figure(**options)
         if item is None:
-            raise NotSupportedError(f"{type(self).__name__} has no picture: {self.headline}")
+            hint = "; give several k, as in k=[1, 10, 100]" if self._along and self._num_rows() == 1 else ""
+            raise NotSupportedError(f"{type(self).__name__} has no picture: {self.headline}{hint}")
         return draw_on(item, ax)
 
 

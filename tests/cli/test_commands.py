@@ -111,6 +111,16 @@ def test_expect_by_simulation_has_intervals_and_its_seed(inside):
     assert low <= value <= high
 
 
+def test_no_steps_are_no_divergence(inside):
+    said = inside("expect", "two_lines", "theta=0.5", "-k", "0").out
+    assert "forgetting and regret at k = 0: a mean over no steps" in said
+    assert "diverged" not in said
+    words = ("two_lines", "theta=0.5", "-k", "400", "--scheme", "sgd step_size=5")
+    for command in ("run", "expect", "certify"):
+        said = " ".join(inside(command, *words).out.split())
+        assert said.count("the iterates diverged to values that are not finite; use a smaller step size") == 1, command
+
+
 def test_bounds_names_the_tightest(inside):
     done = inside("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
     best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")
@@ -264,9 +274,10 @@ def test_families_with_parameters(inside):
 def test_doctor_is_well_here(forgetting, inside):
     done = forgetting("doctor")
     assert done.code == 0
-    assert "all is well" in done.out
+    assert "every known answer holds" in done.out
     assert fits(done.out)
-    machine = dict(json.loads(inside("doctor", "--json").out)["sections"][0]["items"][0]["rows"])
+    tables = json.loads(inside("doctor", "--json").out)["sections"][0]["items"]
+    machine = dict(next(table["rows"] for table in tables if table["key"] == "machine"))
     assert machine["forgetting"] == fg.__version__
     assert machine["cores"] >= 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import json
 import signal
@@ -154,14 +153,7 @@ def test_a_file_of_the_user_is_kept(inside, study):
 
 
 def test_without_dask_the_message_says_what_to_install(inside, study, monkeypatch):
-    plain = builtins.__import__
-
-    def missing(name, *more, **others):
-        if name == "distributed":
-            raise ImportError(name)
-        return plain(name, *more, **others)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # its import fails
     done = inside("study", "run", "my.toml", "--dask", "tcp://127.0.0.1:1")
     assert done.code == 2
     assert "pip install 'forgetting[cluster]'" in done.err

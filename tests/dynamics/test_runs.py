@@ -399,7 +399,9 @@ def test_an_ordering_that_looks_without_saying_so_is_told():
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
-        ([0, 1], r"ran out after 2 tasks"),
+        ([0, 1], r"ran out after 2 tasks; use k <= 2"),
+        ([0], r"ran out after 1 task; use k <= 1"),
+        ([99], r"named task 99 at step 1, but tasks are 0 to"),
         ([0, 99, 1], r"named task 99 at step 2"),
         ([-1] * 3, "task -1"),
         ([0, 1.5, 1], r"yields task numbers or arrays of them, not \[0, 1.5, 1\]"),

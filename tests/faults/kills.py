@@ -24,12 +24,12 @@ from tempfile import TemporaryDirectory
 
 import forgetting as fg
 from forgetting.figures.items import Table
-from forgetting.files import outputs
+from forgetting.files import atomic, outputs
 from forgetting.report import Report, Section, load_report, write_report
 
 ROOT = Path(__file__).parents[2]  # where the maintainers' programs are
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 FAST = """
 title = "Three small tasks"
 [problem]
@@ -69,8 +69,8 @@ def write_for_ever(folder: Path) -> None:
 
 def the_number(folder: Path) -> int | None:
     """The number that all files of a report have; None if there is no report yet, an error if there is a mixture."""
-    if outputs.current(folder) is None:
-        assert not (folder / "report.html").exists()
+    outputs.restore(folder)
+    if not folder.exists():
         return None
     number = load_report(folder).meta["number"]
     files = [folder / "report.html", folder / "tables.tex", *sorted((folder / "data").iterdir())]
@@ -78,7 +78,7 @@ def the_number(folder: Path) -> int | None:
     for path in files:
         found = set(map(int, re.findall(r"number\W+(\d+)", path.read_text())))
         assert found == {number}, f"{path} has the numbers {found}, report.json has {number}"
-    outputs.check_folder(folder, ["report.html", "report.json", "tables.tex", "figures", "data"], force=True)
+    outputs.check_folder(folder, force=True)
     return number
 
 
@@ -94,10 +94,8 @@ def kill_a_writer(folder: Path, seconds: float) -> int | None:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Temporary files and folders, and versions that do not count; not the finished parts of an interrupted report."""
-    hidden = [path for path in folder.rglob(".*") if path.name.endswith(".partial")]
-    for out in folder.glob("*/.forgetting"):
-        hidden += [path for path in out.glob("version-*") if path != outputs.current(out.parent)]
+    """Temporary files and folders; not the finished parts of an interrupted report."""
+    hidden = [path for path in folder.rglob(".*") if path.name.endswith((atomic.ENDING, outputs.ASIDE))]
     return [str(path.relative_to(folder)) for path in hidden]
 
 

@@ -265,7 +265,7 @@ def test_a_full_disk_stops_nothing(kernel):
 
 def lines(done):
     """What `doctor --json` says of the machine and of the tests."""
-    machine, tests = json.loads(done.stdout)["sections"][0]["items"]
+    _, machine, tests = json.loads(done.stdout)["sections"][0]["items"]
     return dict(machine["rows"]), {name: (error, verdict) for name, error, verdict in tests["rows"]}
 
 
@@ -298,7 +298,7 @@ def doctor(capsys):
     def ask():
         capsys.readouterr()
         code = run_app(["doctor", "--json"])
-        machine, tests = json.loads(capsys.readouterr().out)["sections"][0]["items"]
+        _, machine, tests = json.loads(capsys.readouterr().out)["sections"][0]["items"]
         return code, dict(machine["rows"]), {name: rest for name, *rest in tests["rows"]}
 
     return ask

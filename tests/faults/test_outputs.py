@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kills import kill_a_hunt, kill_a_writer, leftovers, numbered, signal_a_command, the_number
+from kills import SIGNALS, kill_a_hunt, kill_a_writer, leftovers, numbered, signal_a_command, the_number
 
 import forgetting as fg
 from forgetting.cli import run_app
@@ -33,28 +37,19 @@ def listing(folder: Path) -> dict[str, bytes]:
 # ---------------------------------------------------------------------------------------------------- a user's files
 
 
-def test_a_users_files_in_the_folder_of_a_report_stay(tmp_path):
-    (tmp_path / "paper").mkdir()
-    (tmp_path / "paper" / "thesis.tex").write_text("years of work")
-    for number in (1, 2):
-        write_report(numbered(number), tmp_path / "paper", force=True)
-    assert (tmp_path / "paper" / "thesis.tex").read_text() == "years of work"
-    assert the_number(tmp_path / "paper") == 2
-
-
-@pytest.mark.parametrize("name", ["report.html", "data/raw.csv", "figures/mine.png"])
+@pytest.mark.parametrize("name", ["thesis.tex", "report.html", "data/raw.csv", ".git/config"])
 @pytest.mark.parametrize("force", [True, False])
-def test_what_is_in_the_way_of_a_report_is_kept_and_named(tmp_path, name, force):
+def test_a_users_files_in_the_folder_of_a_report_are_kept_and_named(tmp_path, name, force):
     mine = tmp_path / "paper" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
     with pytest.raises(ProblemFileError, match=r"kept") as caught:
         write_report(numbered(1), tmp_path / "paper", force=force)
-    assert not force or str(mine) in str(caught.value)
+    assert str(mine) in str(caught.value)
     assert listing(tmp_path) == {f"paper/{name}": b"mine"}
 
 
-@pytest.mark.parametrize("name", ["tables.tex", "data/table0.csv", "data/mine.csv", "figures/mine.png"])
+@pytest.mark.parametrize("name", ["tables.tex", "data/table0.csv", "data/mine.csv", "mine.png", ".forgetting/mine"])
 def test_what_a_user_changed_in_a_report_or_added_to_it_is_kept_and_named(tmp_path, name):
     write_report(numbered(1), tmp_path / "out")
     (tmp_path / "out" / name).write_text("mine")
@@ -67,10 +62,10 @@ def test_what_a_user_changed_in_a_report_or_added_to_it_is_kept_and_named(tmp_pa
 @pytest.mark.parametrize("force", [True, False])
 def test_what_appears_while_a_report_is_made_is_kept(tmp_path, force):
     def meanwhile(*_: object) -> None:
-        (tmp_path / "out" / "data").mkdir(exist_ok=True)
+        (tmp_path / "out" / "data").mkdir(parents=True, exist_ok=True)
         (tmp_path / "out" / "data" / "raw.csv").write_text("mine")
 
-    with pytest.raises(ProblemFileError, match=r"raw.csv was not written by forgetting, and is kept"):
+    with pytest.raises(ProblemFileError, match=r"raw.csv is not as forgetting wrote it, and is kept"):
         write_report(numbered(1), tmp_path / "out", force=force, progress=meanwhile)
     assert listing(tmp_path) == {"out/data/raw.csv": b"mine"}
 
@@ -182,7 +177,7 @@ def test_after_a_kill_the_old_report_or_the_new_one_is_there_and_the_next_leaves
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_the_old_file_or_the_new_one(tmp_path, number):
     for seconds in (0.7, 1.5) if number == signal.SIGINT else (1.5,):
         signal_a_command(tmp_path, "expect", number, seconds)
@@ -223,10 +218,10 @@ def test_temporary_files_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
     assert listing(tmp_path) == {"a.txt": b"whole"}
 
 
-def test_a_version_that_is_being_made_is_not_taken_for_one_without_an_owner(tmp_path):
-    with outputs.new_version(tmp_path / "out", ["a.txt"], force=True) as slow:
+def test_a_folder_that_is_being_made_is_not_taken_for_one_without_an_owner(tmp_path):
+    with outputs.new_folder(tmp_path / "out", force=True) as slow:
         (slow / "a.txt").write_text("slow")
-        with outputs.new_version(tmp_path / "out", ["a.txt"], force=True) as fast:
+        with outputs.new_folder(tmp_path / "out", force=True) as fast:
             (fast / "a.txt").write_text("fast")
         assert (tmp_path / "out" / "a.txt").read_text() == "fast"
     assert (tmp_path / "out" / "a.txt").read_text() == "slow"
@@ -388,23 +383,217 @@ def test_values_in_a_store_survive(tmp_path):
         assert (two.entries()[1].rows, len(two)) == ([{"b": 2}], 2)
 
 
-def test_a_version_whose_manifest_was_not_finished_is_removed(tmp_path):
-    class KilledError(BaseException):
-        """The end of the process in the middle of the last step."""
+def copied(folder: Path) -> Path:
+    """A copy of a folder, as `cp -r` makes it."""
+    return Path(shutil.copytree(folder, folder.with_name("copy")))
 
-    def killed(*_):
-        raise KilledError
 
+def test_a_report_is_plain_files_which_copies_and_archives_keep(tmp_path):
+    write_report(numbered(1), tmp_path / "out")
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_symlink()]
+    shutil.copytree(tmp_path / "out" / "data", tmp_path / "data")
+    assert len(list((tmp_path / "data").iterdir())) == 4
+    shutil.make_archive(str(tmp_path / "zipped"), "zip", tmp_path / "out")
+    shutil.unpack_archive(tmp_path / "zipped.zip", tmp_path / "unpacked")
+    for name in ("unpacked", copied(tmp_path / "out").name):
+        assert the_number(tmp_path / name) == 1
+        write_report(numbered(2), tmp_path / name, force=True)
+        assert the_number(tmp_path / name) == 2
+
+
+def test_the_record_of_a_report_is_one_that_other_programs_check(tmp_path):
+    import hashlib
+
+    write_report(numbered(1), tmp_path / "out")
+    lines = (tmp_path / "out" / ".forgetting" / "SHA256SUMS").read_text().splitlines()
+    assert len(lines) == 7
+    for line in lines:
+        sha, name = line.split("  ")
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == sha
+
+
+class KilledError(BaseException):
+    """The end of the process, in the middle of a step."""
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
+    """End the process at this call of `os.rename`; nothing is cleaned up then."""
+    calls, rename = iter(range(1, 100)), os.rename
+
+    def renamed(*paths: Any) -> None:
+        if next(calls) == call:
+            raise KilledError
+        rename(*paths)
+
+    monkeypatch.setattr(outputs.os, "rename", renamed)
+    monkeypatch.setattr(outputs, "restore", lambda *_: None)
+    monkeypatch.setattr(atomic, "_remove", atomic._unfinished.discard)
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("reader", ["load", "write"])
+def test_after_a_kill_between_the_renames_of_a_report_the_old_one_comes_back(tmp_path, call, reader):
+    write_report(numbered(1), tmp_path / "out")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(outputs.os, "replace", killed)
-        patched.setattr(outputs.shutil, "rmtree", lambda *_, **__: None)
-        with pytest.raises(KilledError), outputs.new_version(tmp_path / "out", ["a.txt"]) as version:
-            (version / "a.txt").write_text("one")
-    assert sorted(path.name for path in version.iterdir()) == ["a.txt", "manifest.json.partial"]
-    with outputs.new_version(tmp_path / "out", ["a.txt"]) as version:
-        (version / "a.txt").write_text("two")
+        killed_at(patched, call)
+        with pytest.raises(KilledError):
+            write_report(numbered(2), tmp_path / "out", force=True)
+    assert (tmp_path / "out").exists() == (call == 1)
+    assert len(leftovers(tmp_path)) == call
+    if reader == "load":
+        assert load_report(tmp_path / "out").meta["number"] == 1
+        assert the_number(tmp_path / "out") == 1
+    with pytest.raises(ProblemFileError, match="out exists and is kept"):
+        write_report(numbered(3), tmp_path / "out")
+    write_report(numbered(3), tmp_path / "out", force=True)
+    assert the_number(tmp_path / "out") == 3
     assert leftovers(tmp_path) == []
-    assert (tmp_path / "out" / "a.txt").read_text() == "two"
+
+
+def test_a_report_that_cannot_be_renamed_leaves_the_old_one(tmp_path, monkeypatch):
+    """As on Windows, where another program has a file of it open."""
+    write_report(numbered(1), tmp_path / "out")
+    rename = os.rename
+
+    def renamed(old: Path, new: Path) -> None:
+        if Path(new).name == "out" and ".partial" in Path(old).name:
+            raise PermissionError(13, "Access is denied")
+        rename(old, new)
+
+    monkeypatch.setattr(outputs.os, "rename", renamed)
+    with pytest.raises(ProblemFileError, match=r"out: cannot be written \(Access is denied\)"):
+        write_report(numbered(2), tmp_path / "out", force=True)
+    assert the_number(tmp_path / "out") == 1
+    assert leftovers(tmp_path) == []
+
+
+def test_what_is_put_into_a_report_while_it_is_replaced_is_kept(tmp_path, monkeypatch):
+    write_report(numbered(1), tmp_path / "out")
+    rename = os.rename
+
+    def renamed(old: Path, new: Path) -> None:
+        if Path(old).name == "out":
+            (tmp_path / "out" / "mine.txt").write_text("mine")
+        rename(old, new)
+
+    monkeypatch.setattr(outputs.os, "rename", renamed)
+    write_report(numbered(2), tmp_path / "out", force=True)
+    assert the_number(tmp_path / "out") == 2
+    (place,) = tmp_path.glob("out.kept-*/mine.txt")
+    assert place.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "figures/Thumbs.db"])
+def test_what_a_file_manager_puts_into_a_report_is_in_nobodys_way(tmp_path, name):
+    write_report(numbered(1), tmp_path / "out")
+    (tmp_path / "out" / name).write_text("icons")
+    write_report(numbered(2), tmp_path / "out", force=True)
+    assert the_number(tmp_path / "out") == 2
+
+
+def test_a_link_to_a_folder_stays_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "out").symlink_to("elsewhere")
+    for number in (1, 2):
+        write_report(numbered(number), tmp_path / "out", force=True)
+    assert (tmp_path / "out").is_symlink()
+    assert the_number(tmp_path / "elsewhere") == 2
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_folder_of_the_user_is_not_replaced_by_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in (Path(), tmp_path):
+        with pytest.raises(ProblemFileError, match=r"the folder that you are in.*--out report"):
+            write_report(numbered(1), folder, force=True)
+
+
+@pytest.fixture
+def as_on_windows(monkeypatch):
+    """No locks and no links; neither folders are opened, nor open files renamed, nor folders put onto folders."""
+    opened, renamed = os.open, {name: getattr(os, name) for name in ("rename", "replace")}
+
+    def open_file(path: Any, flags: int, *mode: int, **more: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, flags, *mode, **more)
+
+    def moved(name: str, old: Any, new: Any) -> None:
+        handles = {os.path.realpath(link) for link in Path("/proc/self/fd").iterdir()}
+        inside = [handle for handle in handles if Path(handle).is_relative_to(os.path.realpath(old))]
+        if inside:
+            raise PermissionError(32, f"{inside} is being used by another process")
+        if os.path.isdir(new):
+            raise FileExistsError(17, "Cannot create a file when that file already exists")
+        renamed[name](old, new)
+
+    def no_links(*_: Any) -> None:
+        raise OSError(22, "Incorrect function")
+
+    monkeypatch.setattr(atomic, "fcntl", None)
+    monkeypatch.setattr(os, "open", open_file)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)
+    for name in renamed:
+        monkeypatch.setattr(os, name, partial(moved, name))
+    for name in ("link", "symlink"):
+        monkeypatch.setattr(os, name, no_links)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is read from /proc")
+def test_files_and_reports_are_written_where_the_system_is_as_windows_is(tmp_path, as_on_windows):
+    for number in (1, 2):
+        write_report(numbered(number), tmp_path / "out", force=True)
+        assert the_number(tmp_path / "out") == number
+        write_output(tmp_path / "a.txt", str(number).encode(), force=True)
+        assert (tmp_path / "a.txt").read_text() == str(number)
+        fg.families.two_lines(0.5).save(tmp_path / "tasks.npz")
+    (tmp_path / "empty").mkdir()
+    write_report(numbered(3), tmp_path / "empty")
+    assert the_number(tmp_path / "empty") == 3
+    atomic.write(tmp_path / "b.txt", b"one", replace=False)
+    with pytest.raises(ProblemFileError, match=r"b\.txt exists and is kept"):
+        atomic.write(tmp_path / "b.txt", b"two", replace=False)
+    with pytest.raises(ProblemFileError, match="out exists and is kept"):
+        write_report(numbered(4), tmp_path / "out")
+    assert leftovers(tmp_path) == []
+
+
+def test_folders_that_nobody_named_are_not_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"tasks.csv": "task,a,y\ns,1,1\nt,2,3\n", "A.csv": "1,2\n3,4\n", "b.csv": "1\n2\n"}.items():
+        (tmp_path / name).write_text(text)
+    tasks = fg.families.two_lines(0.5)
+    run = fg.run(tasks, "cyclic", 2)
+    calls = [
+        lambda path: tasks.save(path),
+        lambda path: run.save(path),
+        lambda path: fg.claims.Instance(tasks, None, 1).save(path),
+        lambda path: fg.audit(tasks).write_page(path.with_suffix(".html")),
+        lambda path: fg.audit(tasks).write_landscape(path),
+        lambda path: fg.Study.grid(family="two_lines", theta=0.5, k=2, store=path).run(),
+        lambda path: fg.Study.grid(family="two_lines", theta=0.5, k=2, store=None).to_parquet(
+            path.with_suffix(".parquet")
+        ),
+        lambda path: fg.solve([[1.0]], [1.0], checkpoint=path),
+        lambda path: fg.worstcase.improve_frontier(k=2, tasks=tasks, folder=path),
+        lambda path: write_file(numbered(1), path.with_suffix(".json")),
+        lambda path: write_report(numbered(1), path),
+    ]
+    for call in calls:
+        with pytest.raises(ProblemFileError, match=r"no.where; make it first, or name another place"):
+            call(Path("no", "where", "a.npz"))
+    for line in (
+        "run -k 2 --out no/where/a.json",
+        "audit tasks.csv --out no/where/a.html",
+        "report --out no/where/a",
+        "solve A.csv b.csv --out no/where/x.npy",
+        "worst-case 2 2 --certificate no/where/proof.json",
+        "worst-case 2 2 --tasks no/where/t.npz",
+        "frontier improve --T 2 --d 2 --k 2 --folder no/where/own",
+    ):
+        assert run_app(line.split()) == 2
+        assert "there is no folder no/where; make it first" in capsys.readouterr().err, line
+    assert {path.name for path in tmp_path.iterdir()} == {"tasks.csv", "A.csv", "b.csv"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text there")

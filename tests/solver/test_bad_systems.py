@@ -8,7 +8,7 @@ from scipy import sparse
 
 import forgetting as fg
 from effort import pairwise
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, ProblemFileError
 
 GOOD = np.random.default_rng(0).standard_normal((6, 4))
 SIDE = GOOD @ np.ones(4)
@@ -42,7 +42,6 @@ SIDES = {
     "nan": (at(SIDE, 2, np.nan), "b: entry 2 is nan"),
     "infinity": (at(SIDE, 5, np.inf), "b: entry 5 is inf"),
     "complex": (SIDE * 1j, "b: expected real numbers, got complex"),
-    "text": ("SIDE", "b: expected real numbers, got text"),
     "nothing": (None, "b: expected real numbers"),
     "sparse": (sparse.csr_array(SIDE[:, None]), r"b is sparse; give b.toarray\(\)"),
     "too short": (SIDE[:5], r"A has 6 rows, but b has shape \(5,\); expected \(6,\), or \(6, c\)"),
@@ -58,7 +57,6 @@ STARTS = {
     "too long": (np.ones(5), r"x0 has shape \(5,\); expected \(4,\) for A of shape \(6, 4\)"),
     "a column": (np.ones((4, 1)), r"x0 has shape \(4, 1\)"),
     "nan": (at(np.ones(4), 1, np.nan), "x0: entry 1 is nan"),
-    "text": ("origin", "x0: expected real numbers"),
 }
 
 
@@ -81,6 +79,18 @@ def test_odd_starts_are_named(name):
     start, message = STARTS[name]
     with pytest.raises(InvalidInputError, match=message):
         fg.solve(GOOD, SIDE, x0=start)
+
+
+def test_names_of_no_files_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments, message in (
+        ({"A": "A.npz"}, r"A\.npz: no such file"),
+        ({"b": "side"}, "side: unknown ending of a file with b; use"),
+        ({"b": "b.npy"}, r"b\.npy: no such file"),
+        ({"x0": "origin"}, "origin: unknown ending of a file with x0; use"),
+    ):
+        with pytest.raises(ProblemFileError, match=message):
+            fg.solve(**{"A": GOOD, "b": SIDE} | arguments)
 
 
 def outcome(matrix, side, **options):

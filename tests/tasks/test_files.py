@@ -91,7 +91,7 @@ def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(error, tmp_pat
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     path = tmp_path / "nowhere" / "tasks.npz"
-    with pytest.raises(ProblemFileError, match=r"nowhere.*cannot be written \(No such file"):
+    with pytest.raises(ProblemFileError, match=r"tasks.npz: there is no folder .*nowhere; make it first"):
         COLLECTIONS["dense"].save(path)
 
 

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ import scipy.sparse as sp
 
 import forgetting as fg
 from forgetting.errors import DataWarning, ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.files.matrices import read_matrix
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((12, 3)).round(3)
@@ -236,8 +239,9 @@ def test_no_library_is_imported_to_read_what_is_none_of_its(tmp_path):
 def test_frames_need_no_pyarrow_and_streams_say_that_they_do(monkeypatch):
     frames = [SOURCES[name]() for name in ("DataFrame", "another DataFrame", "DataFrame, words")]
     streams = [SOURCES[name]() for name in ("pyarrow table", "interchange")]
-    monkeypatch.setitem(sys.modules, "forgetting.files.arrow_tables", None)
-    monkeypatch.delattr("forgetting.files.arrow_tables", raising=False)  # its import fails
+    for name in ("pyarrow", "forgetting.files.arrow_tables"):
+        monkeypatch.setitem(sys.modules, name, None)  # its import fails
+    monkeypatch.delattr("forgetting.files.arrow_tables", raising=False)
     for frame in frames:
         assert same(fg.load(frame))
     for stream in streams:
@@ -493,3 +497,45 @@ def test_a_wide_text_file_is_read_like_any_other(text, tmp_path, monkeypatch):
         except ForgettingError as error:
             found.append(str(error))
     assert found[0] == found[1]
+
+
+def test_a_folder_is_called_one_and_lists_what_could_be_read(tmp_path, monkeypatch, capsys):
+    from forgetting.cli import run_app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data" / "inside").mkdir(parents=True)
+    readers = [
+        lambda: fg.load("data"),
+        lambda: fg.load([Path("data")]),
+        *(partial(run_app, [command, "data"]) for command in ("run", "expect", "bounds", "certify", "audit", "report")),
+    ]
+
+    def said(call):
+        try:
+            assert call() == 2
+        except ProblemFileError as error:
+            return str(error)
+        return " ".join(capsys.readouterr().err.split()).removeprefix("error: ")
+
+    for call in readers:
+        assert said(call) == "data is a folder, and holds no .csv, .tsv, .parquet or .npz file"
+    for name in ("b.csv", "a.npz", "notes.txt", *(f"c{number}.CSV" for number in range(5))):
+        (tmp_path / "data" / name).touch()
+    for call in readers:
+        listed = ", ".join(str(Path("data", name)) for name in ("a.npz", "b.csv", "c0.CSV", "c1.CSV", "c2.CSV"))
+        assert said(call) == f"data is a folder; give files in it, each by its name: {listed} and 2 others"
+    (tmp_path / "gaussian").mkdir()  # a family comes first
+    assert run_app(["run", "gaussian", "T=3", "d=4", "-k", "3"]) == 0
+
+
+@pytest.mark.parametrize("name", ["folder.npz", "folder.toml", "folder.json", "folder"])
+def test_a_folder_in_the_place_of_another_file_is_called_one(tmp_path, name):
+    (tmp_path / name).mkdir()
+    calls = {
+        "folder.npz": lambda path: fg.RegressionTasks.load(path),
+        "folder.toml": lambda path: fg.Study.from_toml(path),
+        "folder.json": lambda path: fg.worstcase.Entry.read(path),
+        "folder": read_matrix,
+    }
+    with pytest.raises(ForgettingError, match="a folder, where a file"):
+        calls[name](tmp_path / name)

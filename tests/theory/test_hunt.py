@@ -307,6 +307,7 @@ def test_a_claim_that_applies_to_nothing_says_so():
 
 
 def test_the_command_writes_the_table_and_reports_surprises(tmp_path, capsys, monkeypatch):
+    (tmp_path / "deep").mkdir()
     out = tmp_path / "deep" / "claims.md"
     arguments = ["--label", "cor:dimensionality_bound", "--budget", "60", "--processes", "1", "--out", str(out)]
     assert main([*arguments, "--save", str(tmp_path / "found")]) == 0

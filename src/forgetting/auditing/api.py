@@ -42,7 +42,7 @@ SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for 
 def audit(
     tasks: Any,
     *,
-    order: Sequence[int] | None = None,
+    order: Sequence[int] | Sequence[str] | None = None,
     passes: int = 3,
     test: Any = None,
     rows: int | None = None,
@@ -67,7 +67,7 @@ def audit(
     Args:
         tasks: `RegressionTasks`, `KernelTasks`, `ClassificationTasks`, `ConvexSets`, or whatever `fg.load` reads: a
             file, a DataFrame, arrays, pairs (X, y).
-        order: the given order; 0, 1, ..., T - 1 if left out.
+        order: the given order, of numbers or names of tasks; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         test: held-out rows of the same tasks, which are never learned: whatever `fg.load` reads, with the same names of
             tasks, or the same number of tasks in the same order. If the labels of the tasks are classes, theirs are the

@@ -66,7 +66,7 @@ def forgetting_matrix(
     T, certain = as_kind(problem, Problem, "a problem such as RegressionTasks").num_tasks, as_flag(exact, "exact")
     total, rows, columns = np.zeros((T, T)), [np.empty((0, T))], [np.empty((0, T))]
     for matrices in _matrices(
-        problem, np.array([as_permutation(order, T) for order in as_list(orders, "orders")]), scheme, w0
+        problem, np.array([as_permutation(order, T, problem.names) for order in as_list(orders, "orders")]), scheme, w0
     ):
         total += matrices.sum(axis=0)
         rows.append(matrices.sum(axis=2))

@@ -41,7 +41,7 @@ from forgetting.core.progress import Progress, reports_progress, track
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve
-from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import InvalidInputError, MissingValueError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves, Matrix
 from forgetting.orderings import Explicit
 from forgetting.results import Result
@@ -189,7 +189,7 @@ class Landscape(Result):
         mix the parts.
         """
         if not self.complete:
-            raise NotSupportedError(
+            raise MissingValueError(
                 f"{len(self.values)} of the {_all_orders(self.num_tasks)} orders of {self.num_tasks} tasks: the "
                 "variance over orders is split exactly if all orders are there, and the parts of a sample would mix; "
                 "measure the missing orders, or look at spread and disparity"

@@ -159,7 +159,7 @@ def search_orders(
         budget = int(np.clip(2.5e10 / max(cost, 1.0), 400, min(60_000, 200 * (T + 1) ** 2)))
     else:
         budget = as_count(evaluations, "evaluations", least=1)
-    begin = [np.arange(T), *(as_permutation(order, T) for order in as_list(starts, "starts"))]
+    begin = [np.arange(T), *(as_permutation(order, T, problem.names) for order in as_list(starts, "starts"))]
     seeds = restart_seeds(seed, as_count(restarts, "restarts", least=1))
     local = partial(_local_search, problem, quantity, chosen, space.w0, begin, budget, device)
     if len(seeds) == 1 and store is None:

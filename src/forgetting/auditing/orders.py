@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
-from forgetting.core.arrays import Array, IntArray, as_index
+from forgetting.core.arrays import Array, IntArray, as_index, task_numbers
 from forgetting.core.numerical import EPS
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
@@ -291,14 +291,16 @@ def as_tasks(orders: IntArray, index: IntArray) -> IntArray:
     return tasks
 
 
-def as_permutation(order: Any, T: int) -> IntArray:
-    """Convert `order` to an array that names each of T tasks once; else raise.
+def as_permutation(order: Any, T: int, names: Sequence[str] = ()) -> IntArray:
+    """Convert `order`, of numbers or names of tasks, to the numbers of T tasks, each of them once; else raise.
 
+    >>> as_permutation(["b", "c", "a"], 3, ["a", "b", "c"]).tolist()
+    [1, 2, 0]
     >>> as_permutation([0, 0, 1], 3)
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: an order names each of the 3 tasks once, got [0, 0, 1]
     """
-    tasks = as_index(order, T, "order")
+    tasks = as_index(task_numbers(order, names), T, "order")
     if not np.array_equal(np.sort(tasks), np.arange(T)):
         raise InvalidInputError(f"an order names each of the {T} tasks once, got {tasks.tolist()!r:.80}")
     return tasks

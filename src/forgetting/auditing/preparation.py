@@ -224,7 +224,7 @@ class Prepared:
 def prepare_tasks(
     source: Problem,
     recipe: Recipe,
-    order: Sequence[int] | None = None,
+    order: Sequence[int] | Sequence[str] | None = None,
     test: Problem | None = None,
     scheme: SchemeLike | None = None,
     w0: Any = None,
@@ -242,7 +242,7 @@ def prepare_tasks(
     T = source.num_tasks
     if T > MOST_TASKS:
         raise InvalidInputError(f"an audit compares all pairs of tasks, at most {MOST_TASKS} of them; got {T}")
-    given = np.arange(T) if order is None else as_permutation(order, T)
+    given = np.arange(T) if order is None else as_permutation(order, T, source.names)
     problem = source
     if source.linear is not None:
         problem = recipe.prepare(source.linear, seed, int(given[0]), repeat)

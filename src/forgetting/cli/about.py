@@ -16,6 +16,7 @@ import typer
 import forgetting as fg
 from forgetting.cli.options import VIOLATED, Json
 from forgetting.cli.output import Output, result, say, terminal_width
+from forgetting.core.extras import EVERYTHING, EXTRAS
 from forgetting.core.memory import available_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
@@ -99,10 +100,11 @@ def cite_command(
 
 
 def doctor_command(as_json: Json = False) -> None:
-    """Versions, threads, memory, where compiled code is kept, and a short self test.
+    """Versions, extras, threads, memory, where compiled code is kept, and a short self test.
 
     The test compares the engines with known answers; the exit code is 3 if an answer differs or is missing. A line says
-    what is broken, and why.
+    what is broken, and why. Extras that are not installed are named with what they unlock and the command that installs
+    them.
 
     \b
     Examples:
@@ -113,12 +115,17 @@ def doctor_command(as_json: Json = False) -> None:
 
     machine = [*versions().items(), *((name, _protected(value)) for name, value in MACHINE.items())]
     tests = [(name, *_verdict(test)) for name, test in TESTS.items()]
+    extras = [(extra.name, extra.unlocks, extra.missing or "yes") for extra in EXTRAS]
     items = [
+        Table("extras", "Extras", "", ("extra", "unlocks", "installed"), (("(none)", BASE, "yes"), *extras)),
         Table("machine", "This machine", "", ("what", "value"), tuple(machine)),
         Table("tests", "Known answers", "", ("test", "error", "verdict"), tuple(tests)),
     ]
     broken = [row[0] for row in tests if row[2] != "holds"]
-    said = [f"FAILS: {name}" for name in broken] or ["all is well"]
+    said = [f"FAILS: {name}" for name in broken] or ["every known answer holds"]
+    absent = [extra.name for extra in EXTRAS if extra.missing]
+    if absent:
+        said.append(f"not installed: {', '.join(absent)}; see below what they unlock; {EVERYTHING} installs all extras")
     Output(as_json).emit(result("Doctor", "doctor", items, said, method="self test"))
     if broken:
         raise typer.Exit(VIOLATED)
@@ -174,6 +181,7 @@ def _orthogonal() -> float:
     return float(np.abs(run.forgetting).max())
 
 
+BASE = "runs, exact expectations, bounds, audits, linear systems, CSV, TSV and npz files"
 THETA, STEPS = 0.5, 10
 MACHINE: dict[str, Callable[[], Any]] = {
     "cores": lambda: len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

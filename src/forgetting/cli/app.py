@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from forgetting.core.extras import EXTRAS
 from forgetting.core.plugins import load_plugin, load_plugins
 
-HELP = """Continual linear models: run them, know what to expect, and see every guarantee.
+UNLOCKED = "\n".join(f"  {extra.command:<36}{extra.unlocks}" for extra in EXTRAS)
+HELP = f"""Continual linear models: run them, know what to expect, and see every guarantee.
 
 \b
 Start here:
@@ -28,6 +30,11 @@ A PROBLEM is one of
   tasks.npz                   saved tasks, or arrays X, y and task
   my.toml                     a config with a [problem] table (docs/cli.md)
 Without one, gaussian T=12 d=20 rank=2 condition=3.
+
+\b
+Some things need an extra, which a command installs:
+{UNLOCKED}
+forgetting doctor says which are installed here.
 
 \b
 Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated, a

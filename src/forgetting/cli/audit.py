@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,7 +110,7 @@ def audit_command(
     problem, name = load_tasks(source)
     held = None if test is None else source.held_out(test, problem)
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
-    given = None if order is None else as_order(order, problem.names)
+    given = None if order is None else [word.strip() for word in order.split(",")]
     with working("auditing") as step:
         result = audit(
             problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed, title=name,
@@ -128,23 +129,6 @@ def audit_command(
     output.give(
         lambda: [result.to_text(terminal_width())], data, contents, {} if landscape is None else {landscape: orders}
     )
-
-
-def as_order(words: str, names: Sequence[str]) -> list[int]:
-    """The numbers of the tasks in a text of numbers or names with commas; names count first.
-
-    >>> as_order("2,0,1", ("a", "b", "c")), as_order("b, a", ("a", "b"))
-    ([2, 0, 1], [1, 0])
-    """
-    order = []
-    for word in (part.strip() for part in words.split(",")):
-        if word in names:
-            order.append(list(names).index(word))
-        elif word.isdecimal():
-            order.append(int(word))
-        else:
-            raise InvalidInputError(f"--order: no task {word!r:.60}{nearest(word, list(names))}")
-    return order
 
 
 def load_tasks(source: Source) -> tuple[Problem, str]:
@@ -170,7 +154,8 @@ def load_tasks(source: Source) -> tuple[Problem, str]:
                 raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
         made: Problem = getattr(auditing, first)(**values, seed=source.seed or 0)
         return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
-    if not (is_file(first) or first.endswith(".toml")) and first.replace("-", "_") not in family_names():
+    named = is_file(first) or first.endswith(".toml") or os.path.isdir(first)
+    if not named and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = source.load()
     return loaded.problem, loaded.name

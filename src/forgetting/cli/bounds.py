@@ -59,7 +59,7 @@ def bounds_command(
         if name not in QUANTITIES:
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, (*QUANTITIES, 'all'))}")
     loaded = source.load()
-    order = as_ordering(ordering)
+    order = as_ordering(ordering, loaded.problem.names)
     limit = order.limit(loaded.problem.num_tasks)
     k = k or (1000 if limit is None else limit)
     rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme)
@@ -131,6 +131,8 @@ def table_command(
 
     source = replace(source, words=words)
     output.check(source.words)
+    numbered = {f"{words}{number}": key for number, key in enumerate(TITLES, 1) for words in ("", "table ")}
+    name = numbered.get(" ".join(name.lower().split()), name)
     if name not in TITLES:
         raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
     if style not in FORMATS:

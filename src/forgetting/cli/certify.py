@@ -11,7 +11,7 @@ import typer
 
 import forgetting as fg
 from forgetting.cli.options import VIOLATED, Force, Json, Orders, Scheme, Step, grouped_options
-from forgetting.cli.output import Output, computing, not_finite
+from forgetting.cli.output import Output, computing
 from forgetting.cli.problems import Source
 from forgetting.errors import InvalidInputError
 
@@ -58,7 +58,6 @@ def certify_command(
         undecided = sum(not row.decided for row in certificate.claims)
         verdict = "everything that should hold here holds" if certificate.holds else "VIOLATED: see FAILS above"
         yield str(certificate)
-        yield from not_finite([quantity.value for quantity in certificate.measured], certificate.notes)
         yield ""
         yield verdict + (f", as far as simulation decides it ({undecided} open)" if undecided else "")
 

@@ -66,9 +66,11 @@ def claims_command(
     """
     from forgetting import claims
     from forgetting.studies.resuming import finished_parts
+    from forgetting.theory.registry import label_of
 
     output.check()
     every = claims.all()
+    label = label_of(label)
     chosen = [claim for claim in every if label in claim.label]
     if not chosen:
         raise InvalidInputError(f"no claim {label!r}{nearest(label, sorted({claim.label for claim in every}))}")

@@ -13,7 +13,7 @@ import typer
 
 import forgetting as fg
 from forgetting.cli.options import Orders, Scheme, Steps, grouped_options, steps_option
-from forgetting.cli.output import Output, computing, not_finite, result
+from forgetting.cli.output import Output, computing, result
 from forgetting.cli.problems import Source
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
@@ -95,7 +95,7 @@ def expect_command(
         if name not in plain_quantities():
             raise InvalidInputError(f"no quantity {name!r}{nearest(name, plain_quantities())}")
     loaded = source.load()
-    order, steps = as_ordering(ordering), steps_from(k)
+    order, steps = as_ordering(ordering, loaded.problem.names), steps_from(k)
     limit = order.limit(loaded.problem.num_tasks)
     if k == STEPS and limit is not None:  # the default, as far as this ordering goes
         steps = sorted({min(step, limit) for step in steps})
@@ -107,7 +107,6 @@ def expect_command(
             loaded.problem, order, steps, scheme, method=method, quantities=chosen, seed=loaded.seed, runs=runs,
             patience=patience, noise=levels_from(noise), device=device, **held_out,
         )  # fmt: skip
-    values = {name: column(value) for name, value in expected.values.items()}  # with test_loss, if --test is given
     named = f"{loaded.name}, {ordering_name(order)}"
     figure = expected.figure()
     items: list[Item] = [replace(expected.to_table(), key="expect", title="Expected values", notes=())]
@@ -117,7 +116,6 @@ def expect_command(
         items.append(replace(figure, key="curves", title=named, caption=expected.detail))
     said = [f"losses: {expected.unit}"] if expected.unit else []
     said += [*accuracy(expected), f"method: {expected.method}, {expected.detail}", *expected.notes]
-    said += not_finite(values.values(), said)
     report = result(
         f"{named}: {expected.headline[:1].lower()}{expected.headline[1:]}",
         "expect",

@@ -43,12 +43,12 @@ Scheme = Annotated[
 ]
 
 
-def as_steps(word: Any) -> int:
-    """The number of steps that a word names, such as 100 or 1e3."""
+def as_steps(word: Any, name: str = "k") -> int:
+    """The number of steps, or of what `name` is, that a word names, such as 100 or 1e3."""
     number = parse_number(str(word))
     exact = int(word) if str(word).isdecimal() else number
     try:
-        return as_count(word if number is None else exact, "k", least=1)
+        return as_count(word if number is None else exact, name, least=1)
     except ForgettingError as error:
         raise typer.BadParameter(str(error)) from None
 

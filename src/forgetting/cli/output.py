@@ -19,7 +19,7 @@ from forgetting.core.progress import progress_bar
 from forgetting.core.text import one_line, visible
 from forgetting.figures.items import Item, Table, spread_steps
 from forgetting.figures.text_formats import table_text
-from forgetting.files.outputs import check_output, write_output
+from forgetting.files.outputs import write_output
 
 if TYPE_CHECKING:
     from forgetting.report import Report
@@ -45,7 +45,7 @@ class Output:
         """The ending of the file of --out, in small letters; empty without that file."""
         return "" if self.out is None else self.out.suffix.lower()
 
-    def check(self, inputs: Iterable[str] | None = None, more: Container[str] = ()) -> None:
+    def check(self, inputs: Iterable[str] | None = None, more: Sequence[str] = ()) -> None:
         """Raise if the file may not be written, before anything is computed; `inputs` are never replaced.
 
         Its ending must be one of those of reports, or of `more`.
@@ -53,8 +53,7 @@ class Output:
         if self.out is not None:
             from forgetting.report.saving import check_file
 
-            check = check_output if self.ending in more else check_file
-            check(self.out, force=self.force, inputs=inputs or ())
+            check_file(self.out, self.force, inputs or (), more)
 
     def emit(
         self,
@@ -207,18 +206,6 @@ def working(what: str) -> Iterator[Callable[[str, int, int], None]]:
 
 @contextmanager
 def computing() -> Iterator[None]:
-    """Answer signals in the block, and silence NumPy about overflow: the command names values that are not finite."""
+    """Answer signals in the block, and silence NumPy about overflow: the result says why values are not finite."""
     with uninterrupted(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         yield
-
-
-def not_finite(values: Iterable[Any], said: Sequence[str]) -> list[str]:
-    """A sentence if some values are not finite, unless a line of `said` tells it already; else an empty list.
-
-    >>> not_finite([1.0, float("inf")], [])
-    ['some values are not finite: the iterates diverged; use a smaller step size']
-    """
-    finite = all(np.isfinite(np.asarray(column, dtype=float)).all() for column in values)
-    if finite or any("diverge" in line for line in said):
-        return []
-    return ["some values are not finite: the iterates diverged; use a smaller step size"]

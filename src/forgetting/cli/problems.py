@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -85,7 +86,9 @@ class Source:
         doubts: tuple[str, ...] = ()
         if files:
             if values:
-                raise InvalidInputError(f"{first} is a file and takes copies=n only, got {next(iter(values))!r}")
+                name = next(iter(values))
+                hint = f"; say --{name} {values[name]}" if name in {field.name for field in fields(Columns)} else ""
+                raise InvalidInputError(f"{first} is a file and takes copies=n only, got {name!r}{hint}")
             reading = read(files, columns, {}, learned)
             problem, doubts = reading.tasks, reading.doubts
             name = ", ".join(Path(file).name for file in files[:3]) + (", ..." if len(files) > 3 else "")
@@ -174,8 +177,15 @@ def read_config(
 
 
 def _family(name: str, values: dict[str, Any], seed: int) -> tuple[Problem, str]:
-    from forgetting.studies.measuring import named_family
+    from forgetting.studies.measuring import family_names, named_family
+    from forgetting.tasks.readers.loading import folder_error
 
+    if name.replace("-", "_") not in family_names():
+        if os.path.isdir(name):
+            raise folder_error(Path(name))
+        for file in (f"{name.strip()}{ending}" for ending in ("", *ENDINGS)):
+            if file != name and os.path.isfile(file):
+                raise InvalidInputError(f"no family {name!r}; did you mean the file {file!r}?")
     said = ", ".join(f"{parameter}={value}" for parameter, value in values.items())
     return named_family(name, values, seed), f"{name.replace('-', '_')}({said})"
 

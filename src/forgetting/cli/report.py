@@ -49,15 +49,15 @@ def report_command(
       forgetting report --config my.toml --force
       forgetting report --sections rates,guarantees
     """
+    from forgetting.files.outputs import check_folder
     from forgetting.report import build_report, section_makers, write_report
     from forgetting.report.document import summary_text
-    from forgetting.report.saving import check_folder
     from forgetting.studies.resuming import finished_parts
 
     if config is not None and source.words:
         raise InvalidInputError("give a PROBLEM or --config, not both")
     began = time.monotonic()
-    check_folder(out, force)
+    check_folder(out, force=force)
     loaded = source.load() if config is None else read_config(config, source.seed, source.columns)
     settings = settings_from(loaded, sections)
     ours = all(maker.make.__module__.startswith("forgetting.") for maker in section_makers(settings.sections).values())

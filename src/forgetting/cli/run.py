@@ -8,7 +8,7 @@ import numpy as np
 
 import forgetting as fg
 from forgetting.cli.options import Orders, Scheme, Step, grouped_options
-from forgetting.cli.output import Output, computing, not_finite, result, without
+from forgetting.cli.output import Output, computing, result, without
 from forgetting.cli.problems import Source
 from forgetting.figures.items import column
 
@@ -45,7 +45,6 @@ def run_command(
         [table, replace(figure, key="curves", title=named, caption="One run.")],
         [
             made.status,
-            *not_finite([values for _, _, *values in table.rows], [made.status]),
             f"loss {made.losses[0]:.4g} at the start",
         ],
         **loaded.origin,

@@ -14,6 +14,7 @@ import typer
 from forgetting.cli.interrupts import uninterrupted
 from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.cli.output import Output, result, say
+from forgetting.core.extras import module_for
 from forgetting.core.text import one_line
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.files.atomic import kept
@@ -161,16 +162,11 @@ def _study(source: str) -> Study:
 @contextmanager
 def cluster(address: str) -> Iterator[None]:
     """Send the cells of studies in the block to the workers of a Dask scheduler."""
-    try:
-        from distributed import Client
-    except ImportError:
-        raise NotSupportedError(
-            "--dask needs dask and distributed, which are not installed: pip install 'forgetting[cluster]'"
-        ) from None
+    distributed = module_for("--dask", "distributed")
     import joblib
 
     try:
-        client: Any = Client(address, timeout=ANSWER)  # type: ignore[no-untyped-call]
+        client = distributed.Client(address, timeout=ANSWER)
     except (OSError, TimeoutError, ValueError) as error:
         raise WorkerError(
             f"no Dask scheduler answers at {address!r:.80} within {ANSWER} s ({error}); start one with dask scheduler"

@@ -23,7 +23,7 @@ def as_tasks(word: Any) -> float:
     >>> as_tasks("inf"), as_tasks("3")
     (inf, 3)
     """
-    return float("inf") if str(word).lower() in ("inf", "infinity") else as_steps(word)
+    return float("inf") if str(word).lower() in ("inf", "infinity") else as_steps(word, "T")
 
 
 @grouped_options

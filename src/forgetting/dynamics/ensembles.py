@@ -14,6 +14,7 @@ import numpy as np
 from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, seed_from
+from forgetting.core.extras import module_for
 from forgetting.core.memory import require_memory
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
@@ -27,11 +28,12 @@ from forgetting.files.records import checked_fields, field_values
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering, drawn_orders
-from forgetting.results import Result, pandas
+from forgetting.results import Result
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import as_problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
@@ -127,7 +129,7 @@ class Ensemble(Result):
 
     def to_frame(self) -> Any:
         """Every recorded step of every run as a pandas DataFrame: run, step, loss, forgetting, regret."""
-        pd = pandas()
+        pd = module_for("to_frame", "pandas")
         runs, steps = len(self), self.steps
         columns: dict[str, Any] = {"run": np.repeat(np.arange(runs), len(steps)), "step": np.tile(steps, runs)}
         columns["loss"] = self.losses.ravel()
@@ -254,7 +256,7 @@ def run_many(
     ((100, 11), (100, 10))
     """
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
-    seed, ordering = seed_from(seed), as_ordering(ordering)
+    seed, ordering = seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     workers = cores() if threads is None else as_count(threads, "threads", least=1)
     scheme, space = resolve(problem, scheme, w0)
     ordering.check(problem.num_tasks, k)

@@ -32,6 +32,7 @@ from forgetting.schemes import Learned, LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import as_problem
 
 __all__ = ["run"]
 
@@ -244,7 +245,7 @@ def run(
     >>> fg.run(fg.families.two_lines(0.5), [0, 1, 1], k=3, scheme="sgd step_size=0.5", seed=None).ordering.seq
     (0, 1, 1)
     """
-    k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering)
+    k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     callback = None if callback is None else as_function(callback, "callback")
     steps = recorded_steps(k, record_every)
     scheme, space = resolve(problem, scheme, w0)

@@ -14,7 +14,7 @@ from forgetting.core.arrays import Array, IntArray, as_index
 from forgetting.core.memory import require_memory
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space, restored_space
-from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.errors import ForgettingError, MissingValueError
 from forgetting.figures.items import Curves, Series, column, spread_steps
 from forgetting.files.records import checked_fields, field_values
 from forgetting.orderings import Ordering
@@ -178,7 +178,7 @@ class Trajectory(Result):
         """
         geometry = self.problem.geometry
         if geometry is None:
-            raise NotSupportedError(f"errors are those of linear tasks, not {self.problem!r:.60}")
+            raise MissingValueError(f"errors are those of linear tasks, not {self.problem!r:.60}")
         if self._space.geometry is not None:
             return self.states
         return np.stack([geometry.start(w) for w in self.scaled_iterates])
@@ -193,7 +193,7 @@ class Trajectory(Result):
     def averaged_states(self) -> Array:
         """The states of `averaged_iterates`, with w_0 at k = 0, where there is nothing to average."""
         if len(self.steps) <= self.k:
-            raise NotSupportedError("the mean of the iterates needs every iterate: use record_every=1")
+            raise MissingValueError("the mean of the iterates needs every iterate: use record_every=1")
         self._require(2 * self.states[0].size, "averaged_iterates")
         sums = np.cumsum(self.states[:-1], axis=0)
         counts = np.arange(1, self.k + 1).reshape(-1, *[1] * (sums.ndim - 1))
@@ -252,7 +252,7 @@ class Trajectory(Result):
                [1. , 1. ]])
         """
         if self.problem.linear is None:
-            raise NotSupportedError(f"accuracy is that of regression tasks with class labels, not {self.problem!r:.60}")
+            raise MissingValueError(f"accuracy is that of regression tasks with class labels, not {self.problem!r:.60}")
         self._require(self.w0.size, "iterates")
         return self.problem.linear.accuracies(self.scaled_iterates)
 
@@ -287,7 +287,7 @@ class Trajectory(Result):
         True
         """
         if self.problem.radius is None:
-            raise NotSupportedError(f"{type(self.problem).__name__} has no radius R with L_m <= R^2/2 dist^2")
+            raise MissingValueError(f"{type(self.problem).__name__} has no radius R with L_m <= R^2/2 dist^2")
         radius = self.problem.radius
         return self._over_visits(lambda states: 0.5 * (radius * self._space.distances(states)) ** 2)
 
@@ -334,7 +334,7 @@ class Trajectory(Result):
     def predictions(self) -> Array:
         """For kernel tasks: the predictions for all rows at the recorded steps, (len(steps), N[, c])."""
         if self.problem.kernel is None:
-            raise NotSupportedError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
+            raise MissingValueError("predictions are for KernelTasks; for data matrices compute X @ w from `iterates`")
         kernel = self.problem.kernel
         return np.asarray(self.iterates @ kernel if self.problem.outputs is None else kernel @ self.iterates)
 

@@ -30,7 +30,7 @@ from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.schemes.linear import growth
 from forgetting.tasks import Problem
 from forgetting.tasks.held_out_and_noise import scored_tasks
-from forgetting.tasks.problem import no_common_solution
+from forgetting.tasks.problem import as_problem, no_common_solution
 
 __all__ = ["compare", "expect"]
 
@@ -312,7 +312,7 @@ def ask(
     device: Any = None,
 ) -> Question:
     """The request of a call of `expect`, whose arguments are checked here."""
-    ordering = as_ordering(ordering)
+    ordering = as_ordering(ordering, as_problem(problem).names)
     scalar = any_array(k, "k").ndim == 0
     counted = [_as_steps(number) for number in ([k] if scalar else k)]  # type: ignore[union-attr]
     steps = np.array(counted, dtype=np.int64)

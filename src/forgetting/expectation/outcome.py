@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
-from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotSupportedError
 from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
 from forgetting.expectation.quantities import LOSS, Quantity
 from forgetting.expectation.request import steps_shown
@@ -85,7 +85,7 @@ class Expectation(Result):
 
     def _get(self, name: str, table: Mapping[str, Array | float]) -> Array:
         if not isinstance(name, str) or name not in table:
-            raise InvalidInputError(f"{name} was not asked for; add it to quantities=, which was {tuple(self.values)}")
+            raise MissingValueError(f"{name} was not asked for; add it to quantities=, which was {tuple(self.values)}")
         return table[name]  # type: ignore[return-value]
 
     @property

@@ -24,6 +24,7 @@ from numpy.lib import format as npy
 
 from forgetting.core.arrays import as_path
 from forgetting.core.memory import in_bytes, require_memory
+from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, ProblemFileError
 from forgetting.files.atomic import foreign_file, write
 
@@ -115,6 +116,11 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: ...mine.npz exists, was not written by forgetting, and is kept; ...
     """
+    if path.suffix.lower() not in ("", ".npz"):
+        raise ProblemFileError(
+            f"{path}: an .npz file would be written, which no program reads by the ending {path.suffix!r:.20}; call it "
+            f"{one_line(path.name, 60)}.npz"
+        )
     if os.path.lexists(path) and not is_ours(path):
         raise foreign_file(path)
     write(path, lambda handle: np.savez_compressed(handle, **arrays))
@@ -137,6 +143,8 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
     forgetting.errors.ProblemFileError: nowhere.npz: no such file
     """
     name = as_path(path)
+    if os.path.isdir(name):
+        raise ProblemFileError(f"{path}: a folder, where a file is expected")
     try:
         number = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -145,7 +153,7 @@ def open_regular(path: str | PathLike[str]) -> BinaryIO:
         raise ProblemFileError(f"{path}: cannot be read ({_reason(error)})") from error
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise ProblemFileError(f"{path}: not a regular file, but a folder, a pipe or a device")
+        raise ProblemFileError(f"{path}: not a regular file, but a pipe or a device")
     return os.fdopen(number, "rb")
 
 

@@ -1,14 +1,16 @@
-"""Atomic writing: the content goes to a temporary file, which is flushed to the disk and then renamed.
+"""Atomic writing: content goes to a temporary file or folder, which is flushed to the disk and then renamed.
 
-A process that is killed leaves its temporary files. A temporary file is locked by the process that writes it, and the
-lock ends with the process; the next process that writes to the same path removes temporary files without a lock.
+A process that is killed leaves its temporary files and folders. Each is locked by the process that writes it, and the
+lock ends with the process; the next process that writes to the same path removes those without a lock.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +20,7 @@ from forgetting.errors import ForgettingError, ProblemFileError
 
 try:
     import fcntl
-except ImportError:  # Windows: temporary files of killed processes stay
+except ImportError:  # Windows: what killed processes leave stays
     fcntl = None  # type: ignore[assignment]
 
 ENDING = ".partial"
@@ -43,6 +45,7 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: b
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: ...a.txt exists and is kept
     """
+    require_place(path)
     with as_file_error(path):
         remove_ownerless(path)
         with _temporary_file(path) as (temporary, handle):
@@ -52,6 +55,8 @@ def write(path: Path, content: bytes | Callable[[BinaryIO], None], *, replace: b
                 handle.write(content)
             handle.flush()
             os.fsync(handle.fileno())
+            if fcntl is None:  # Windows renames no open file; elsewhere the handle holds the lock
+                handle.close()
             if replace:
                 os.replace(temporary, path)
             else:
@@ -83,24 +88,37 @@ def foreign_file(path: Path) -> ProblemFileError:
     )
 
 
-def require_writable(folder: Path) -> None:
-    """Raise if files cannot be written to a folder; called before long work. The folder itself need not exist yet.
+def require_place(path: Path) -> None:
+    """Raise if no file or folder can be made at `path`; called before long work.
 
-    >>> require_writable(Path(__file__, "results"))
+    The folder around it must be there: a misspelled name makes no folders.
+
+    >>> require_place(Path("nowhere", "result.json"))
     Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: ...results: cannot be written (...atomic.py is not a folder)
+    forgetting.errors.ProblemFileError: ...result.json: there is no folder nowhere; make it first, or name another place
     """
-    with as_file_error(folder):
-        there = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
-        if not there.is_dir():
-            raise OSError(errno.ENOTDIR, f"{there} is not a folder")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise OSError(errno.EACCES, f"no permission to write to {there}")
+    with as_file_error(path):
+        around = path.absolute().parent
+        if not os.path.lexists(around):
+            raise ProblemFileError(f"{path}: there is no folder {path.parent}; make it first, or name another place")
+        if not around.is_dir():
+            raise OSError(errno.ENOTDIR, f"{path.parent} is not a folder")
+        if not os.access(around, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, f"no permission to write to {path.parent}")
 
 
-def temporary_name(path: Path) -> Path:
-    """A new hidden name for a temporary file in the folder of `path`."""
-    return path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}{ENDING}"
+def temporary_name(path: Path, ending: str = ENDING) -> Path:
+    """A new hidden name for a temporary file or folder in the folder of `path`."""
+    return path.parent / f".{path.name[:60]}.{secrets.token_hex(6)}{ending}"
+
+
+def temporary_paths(path: Path, ending: str = ENDING) -> list[Path]:
+    """The paths that `temporary_name` has given for `path`, of this process and of others."""
+    ours = re.compile(rf"\.{re.escape(path.name[:60])}\.[0-9a-f]{{12}}{re.escape(ending)}")
+    try:
+        return [entry for entry in path.parent.iterdir() if ours.fullmatch(entry.name)]
+    except OSError:  # the folder does not exist, or cannot be read
+        return []
 
 
 @contextmanager
@@ -120,6 +138,28 @@ def _temporary_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
         _remove(temporary)
 
 
+@contextmanager
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """A new locked folder beside `path`; removed at the end of the block unless it was renamed."""
+    temporary, handle = temporary_name(path), None
+    _unfinished.add(temporary)
+    try:
+        while handle is None:
+            temporary.mkdir()
+            if fcntl is None:  # there folders cannot be opened, and nobody removes them
+                break
+            with suppress(FileNotFoundError):
+                handle = os.open(temporary, os.O_RDONLY)
+            if handle is not None and not (own(handle) and temporary.is_dir()):
+                os.close(handle)  # another process removed the folder before it was locked
+                handle = None
+        yield temporary
+    finally:
+        _remove(temporary)
+        if handle is not None:
+            os.close(handle)
+
+
 def own(handle: int) -> bool:
     """Lock an open file or folder until it is closed; False if another process has locked it."""
     if fcntl is None:
@@ -135,24 +175,21 @@ def own(handle: int) -> bool:
 
 
 def remove_ownerless(path: Path) -> None:
-    """Remove temporary files for `path` whose processes have ended."""
+    """Remove temporary files and folders for `path` whose processes have ended."""
     if fcntl is None:
         return
-    start, left = f".{path.name[:60]}.", list[Path]()
-    with suppress(OSError):  # the folder does not exist, or cannot be read
-        left = [entry for entry in path.parent.iterdir() if entry.name.startswith(start) and entry.suffix == ENDING]
-    for entry in set(left) - _unfinished:
+    for entry in set(temporary_paths(path)) - _unfinished:
         with suppress(OSError):
             handle = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 if own(handle):
-                    entry.unlink()
+                    _remove(entry)
             finally:
                 os.close(handle)
 
 
 def clean_up() -> None:
-    """Remove the unfinished files of this process; called when the process is interrupted."""
+    """Remove what this process has not finished; called when the process is interrupted."""
     for path in list(_unfinished):
         _remove(path)
 
@@ -169,7 +206,10 @@ def sync(path: Path) -> None:
 
 def _remove(temporary: Path) -> None:
     with suppress(OSError):
-        temporary.unlink()
+        if temporary.is_dir() and not temporary.is_symlink():
+            shutil.rmtree(temporary)
+        else:
+            temporary.unlink()
     _unfinished.discard(temporary)
 
 
@@ -181,7 +221,7 @@ def _move_to_new_name(temporary: Path, path: Path) -> None:
         raise ProblemFileError(f"{path} exists and is kept") from None
     except OSError as error:
         no_links = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
-        if error.errno not in no_links:
+        if error.errno not in no_links | {errno.EINVAL}:  # by Windows
             raise
         # on a disk without hard links, the check and the renaming are two steps
         if os.path.lexists(path):

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from forgetting.core.arrays import as_kind
-from forgetting.errors import ProblemFileError
+from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.files.arrays import open_regular
 from forgetting.files.atomic import as_file_error, foreign_file, write
 
 LONGEST = 2**28  # the most characters of a text
@@ -106,10 +107,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     forgetting.errors.ProblemFileError: missing.toml: no such file
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ProblemFileError(f"{path}: no such file") from None
+        with open_regular(path) as handle:
+            return tomllib.load(handle)
+    except ForgettingError:
+        raise
     except RecursionError:
         raise ProblemFileError(f"{path}: not a readable TOML file (nested too deeply)") from None
-    except (OSError, ValueError) as error:  # of what is no file, no text, or no TOML
+    except (OSError, ValueError) as error:  # of what is no text, or no TOML
         raise ProblemFileError(f"{path}: not a readable TOML file ({error})") from error

@@ -5,6 +5,7 @@ Files may be damaged or malicious: nothing in them is unpickled.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from io import BytesIO
@@ -125,6 +126,8 @@ def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
     [[1.0, 2.0], [3.0, 4.0]]
     """
     ending = Path(path).suffix.lower()
+    if os.path.isdir(path):
+        raise ProblemFileError(f"{path}: a folder, where a file with {what} is expected; use {', '.join(ENDINGS)}")
     if ending not in READERS:
         hint = " (open other files, and give an array of them, as in h5py.File(path)['X'])"
         raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}{hint}")

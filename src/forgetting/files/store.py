@@ -24,6 +24,7 @@ from typing import Any
 
 from forgetting.core.text import visible
 from forgetting.errors import ProblemFileError
+from forgetting.files.atomic import require_place
 
 BEAT = 60.0  # seconds between two signs of life of a process
 LEASE = 600.0  # seconds without a sign of life after which a process of another machine counts as dead
@@ -53,9 +54,10 @@ class Owner:
 
 
 def is_alive(name: str, seen: float | None = None) -> bool:
-    """Whether the owner of this name still runs; on another machine, whether it was seen in the last ten minutes."""
+    """Whether the owner of this name still runs; on another machine or on Windows, whether it was seen lately."""
     machine, pid, born, _ = ("    " + name).rsplit(" ", 3)
-    if machine.strip() != platform.node() or not pid.isdecimal():
+    # where other systems only answer, Windows sends Ctrl-C to the process
+    if machine.strip() != platform.node() or not pid.isdecimal() or (os.name == "nt" and int(pid) != os.getpid()):
         return seen is not None and time.time() - seen < LEASE
     if int(pid) == os.getpid():
         return name in _here
@@ -169,9 +171,9 @@ class Store:
         self.path = path
         self.me = Owner()
         self._lock = RLock()  # joblib asks for cells in threads of its own
+        if path is not None and create and not os.path.lexists(path):
+            require_place(path)
         try:
-            if path is not None and create:
-                path.parent.mkdir(parents=True, exist_ok=True)
             self._base = _connected(path)
         except (OSError, sqlite3.Error, ValueError) as error:
             raise ProblemFileError(f"{path}: cannot be used as a store ({error})") from error

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import IntArray
+from forgetting.core.extras import module_for
 from forgetting.core.groups import Groups
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell
-from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.errors import ProblemFileError
 from forgetting.files.arrays import as_text, read_bytes
 from forgetting.files.row_sources import RowSource, file_stamp
 from forgetting.files.tables import NAMELESS, Origin, RowTable, WordTable, cell_error, matrix_of, not_a_number
@@ -37,18 +38,14 @@ def arrow() -> Any:
 
 
 def arrow_for(what: str, instead: str) -> Any:
-    """The module that reads tables by pyarrow; an error says `what` pyarrow reads, and what to do `instead`."""
-    module = arrow()
-    if module is None:
-        raise NotSupportedError(
-            f"{what} by pyarrow, which is not installed: pip install 'forgetting[data]', or {instead}"
-        )
-    return module
+    """The module that reads tables by pyarrow; an error says `what` needs pyarrow, and what to do `instead`."""
+    module_for(what, "pyarrow", instead)
+    return arrow()
 
 
 def arrow_for_parquet(path: Path) -> Any:
     """The module that reads Parquet files."""
-    return arrow_for(f"{path}: Parquet files are read", "save the table as CSV, or its columns with np.savez")
+    return arrow_for(f"{path}: a Parquet file", "save the table as CSV, or its columns with np.savez")
 
 
 @dataclass(frozen=True)

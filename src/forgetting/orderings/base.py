@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import IntArray, Seed, as_count, as_index, as_kind, seed_from
+from forgetting.core.arrays import IntArray, Seed, as_count, as_index, as_kind, seed_from, task_numbers
 from forgetting.core.memory import require_memory
 from forgetting.core.registry import Registry, class_decorator, dashed, from_settings, made_from, saved_settings
 from forgetting.errors import InvalidInputError, OrderingError
@@ -120,6 +120,10 @@ class Ordering:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
+    def _numbered(self, names: Sequence[str]) -> Ordering:
+        """The ordering of tasks of these names: an ordering that was given names of tasks gets their numbers."""
+        return self
+
     def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
         """Yield task numbers, 0-based, one per step, or arrays of task numbers; all randomness comes from `rng`.
 
@@ -161,14 +165,18 @@ class Ordering:
 add_codec(Codec("ordering", Ordering, partial(saved_settings, registry), partial(from_settings, registry)))
 
 
-OrderingLike = Ordering | str | Sequence[int] | IntArray
+OrderingLike = Ordering | str | Sequence[int] | Sequence[str] | IntArray
 
 
-def as_ordering(value: OrderingLike) -> Ordering:
-    """The ordering that a caller means: an ordering, its name as typed in a shell, or task numbers, visited once.
+def as_ordering(value: OrderingLike, names: Sequence[str] | None = None) -> Ordering:
+    """The ordering that a caller means: an ordering, its name as typed in a shell, or a list of tasks, visited once.
+
+    Where the tasks are known, `names` are theirs, and may be in the place of their numbers.
 
     >>> as_ordering("cyclic"), as_ordering("explicit seq=0,1,1").seq, as_ordering([0, 2, 1]).seq
     (Cyclic(), (0, 1, 1), (0, 2, 1))
+    >>> as_ordering(["b", "a"], ["a", "b"]).seq, as_ordering("cyclic order=b,a", ["a", "b"]).order
+    ((1, 0), (1, 0))
     >>> as_ordering("random") == as_ordering("With replacement") == as_ordering("with_replacement")
     True
     >>> as_ordering("cylic")
@@ -179,11 +187,12 @@ def as_ordering(value: OrderingLike) -> Ordering:
     if isinstance(value, str):
         made = made_from(registry, value)
     elif isinstance(value, Sequence) or hasattr(value, "__array__"):
-        made = registry.get("explicit")(as_index(made, None, "ordering"))
+        numbers = made if names is None else task_numbers(made, names, "ordering")
+        made = registry.get("explicit")(as_index(numbers, None, "ordering"))
     ordering: Ordering = as_kind(
         made, Ordering, "an ordering such as fg.orderings.Cyclic(), 'cyclic' or [0, 2, 1]", "ordering: "
     )
-    return ordering
+    return ordering if names is None else ordering._numbered(names)
 
 
 def _of_the_package(cls: type) -> bool:
@@ -212,10 +221,7 @@ class Visits:
         blocks: list[Any] = [self._rest]
         singles: list[Any] = []
         have, empty = len(self._rest), 0
-        while have < size:
-            item = next(self._source, END)
-            if item is END:
-                raise OrderingError(f"{self._ordering} ran out after {self._done + have} tasks")
+        while have < size and (item := next(self._source, END)) is not END:
             if isinstance(item, np.ndarray):
                 item = self._numbers(item)
                 empty = 0 if item.size else empty + 1
@@ -236,6 +242,11 @@ class Visits:
             hint = '; for "no update" state `skips = True` on its class' if task == NO_UPDATE else ""
             raise OrderingError(
                 f"{self._ordering} named task {task} at step {step}, but tasks are 0 to {self._num_tasks - 1}{hint}"
+            )
+        if have < size:
+            given = self._done + have
+            raise OrderingError(
+                f"{self._ordering} ran out after {given} task{'' if given == 1 else 's'}; use k <= {given}"
             )
         self._done += size
         return taken

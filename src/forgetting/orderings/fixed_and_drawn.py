@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nextafter
 from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray, task_numbers
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, register
@@ -187,17 +187,23 @@ class Cyclic(Ordering):
     ([0, 1, 2, 0, 1], [2, 0, 1, 2, 0])
     """
 
-    order: Sequence[int] | IntArray | None = None
+    order: Sequence[int] | Sequence[str] | IntArray | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_law", laws.Cycle(self.order))
-        object.__setattr__(self, "order", self.law.order)
+        object.__setattr__(self, "order", _as_listed(self.order))
+        if not _has_names(self.order):
+            object.__setattr__(self, "_law", laws.Cycle(self.order))  # type: ignore[arg-type]
+            object.__setattr__(self, "order", self.law.order)
 
     @property
     def law(self) -> laws.Cycle:
         """A fixed cycle of tasks."""
+        _require_numbers(self, self.order)
         law: laws.Cycle = self._law  # type: ignore[attr-defined]
         return law
+
+    def _numbered(self, names: Sequence[str]) -> Cyclic:
+        return replace(self, order=task_numbers(self.order, names, "Cyclic ordering: order"))
 
     def __repr__(self) -> str:
         return "Cyclic()" if self.order is None else f"Cyclic(order={self.order})"
@@ -209,26 +215,56 @@ class Cyclic(Ordering):
 @register
 @dataclass(frozen=True)
 class Explicit(Ordering):
-    """The tasks of a given sequence, once.
+    """The tasks of a given sequence, once: their numbers, or their names.
 
     >>> from forgetting.orderings import TaskView
     >>> Explicit([2, 0, 0]).first(TaskView(3), 3).tolist()
     [2, 0, 0]
+    >>> import forgetting as fg
+    >>> tasks = fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [2.0]], names=["north", "west"])
+    >>> fg.run(tasks, Explicit(["west", "north"]), k=2).order.tolist()
+    [1, 0]
     """
 
-    seq: Sequence[int] | IntArray
+    seq: Sequence[int] | Sequence[str] | IntArray
 
     def __post_init__(self) -> None:
         if self.seq is None:
             raise InvalidInputError("seq must be a sequence of task numbers, got None")
-        object.__setattr__(self, "_law", laws.Fixed(self.seq))
-        object.__setattr__(self, "seq", self.law.sequence)
+        object.__setattr__(self, "seq", _as_listed(self.seq))
+        if not _has_names(self.seq):
+            object.__setattr__(self, "_law", laws.Fixed(self.seq))  # type: ignore[arg-type]
+            object.__setattr__(self, "seq", self.law.sequence)
 
     @property
     def law(self) -> laws.Fixed:
         """A fixed sequence of tasks."""
+        _require_numbers(self, self.seq)
         law: laws.Fixed = self._law  # type: ignore[attr-defined]
         return law
 
+    def _numbered(self, names: Sequence[str]) -> Explicit:
+        return replace(self, seq=task_numbers(self.seq, names, "Explicit ordering: seq"))
+
     def __str__(self) -> str:
         return f"Explicit({len(self.seq)} tasks)"
+
+
+def _as_listed(tasks: Any) -> Any:
+    """Tasks as they are; the words of a text with commas, as a user types them, as a tuple."""
+    listed = tasks.tolist() if isinstance(tasks, np.ndarray) and tasks.dtype.kind in "UT" else tasks
+    if isinstance(listed, str):
+        listed = [word.strip() for word in listed.split(",")]
+    return tuple(listed) if _has_names(listed) else tasks
+
+
+def _has_names(tasks: Any) -> bool:
+    return isinstance(tasks, list | tuple) and any(isinstance(task, str) for task in tasks)
+
+
+def _require_numbers(ordering: Ordering, tasks: Any) -> None:
+    if _has_names(tasks):
+        raise InvalidInputError(
+            f"{ordering} names its tasks, whose numbers are known only together with the tasks: give the ordering to "
+            "fg.run, fg.expect, ... with tasks of these names, or give numbers"
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from forgetting.compute.workers import run_parts
@@ -19,18 +19,6 @@ from forgetting.report.document import Report, to_latex_file
 from forgetting.report.html import to_html
 
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
-#: what a report folder holds
-CONTENT = ("report.html", "report.json", "tables.tex", "figures", "data")
-
-
-def check_folder(folder: Path, force: bool = False) -> None:
-    """Raise if a report may not be written there, before anything is computed.
-
-    >>> check_folder(Path("/dev/null/out"))
-    Traceback (most recent call last):
-    forgetting.errors.ProblemFileError: /dev/null/out: cannot be written (Not a directory)
-    """
-    outputs.check_folder(folder, CONTENT, force=force)
 
 
 def write_report(
@@ -43,8 +31,8 @@ def write_report(
 ) -> list[Path]:
     """Write HTML, JSON, LaTeX, and each figure as PNG, PDF and CSV; returns the files.
 
-    At every instant the old report or the new one is there, whole: see `forgetting.files.outputs`. If a figure
-    cannot be drawn, the result is saved beside the folder as JSON, and the error says where.
+    The report is there whole or not at all, and an older one is never half replaced: see `forgetting.files.outputs`. If
+    a figure cannot be drawn, the result is saved beside the folder as JSON, and the error says where.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -52,15 +40,15 @@ def write_report(
     ...     [path.name for path in paths], load_report(Path(here) / "out").title
     (['report.html', 'report.json', 'tables.tex'], 'Title')
     """
-    with outputs.new_version(folder, CONTENT, force=force) as version:
-        (version / "report.json").write_text(report.to_json(), encoding="utf-8")
+    with outputs.new_folder(folder, force=force) as fresh:
+        (fresh / "report.json").write_text(report.to_json(), encoding="utf-8")
         try:
-            _draw(report, version, progress, processes)
+            _draw(report, fresh, progress, processes)
         except (ForgettingError, OSError):
             raise
         except Exception as error:
             raise _rescued(report, folder, error) from error
-        written = sorted(path.relative_to(version) for path in version.rglob("*") if path.is_file())
+        written = sorted(path.relative_to(fresh) for path in fresh.rglob("*") if path.is_file())
     return [folder / path for path in written]
 
 
@@ -71,6 +59,7 @@ def load_report(path: str | Path) -> Report:
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: missing.json: no such file
     """
+    outputs.restore(Path(path))
     file = Path(path) / "report.json" if os.path.isdir(path) else Path(path)
     with open_regular(file) as handle:
         text = handle.read()
@@ -103,15 +92,18 @@ def file_content(report: Report, path: Path) -> bytes:
         raise _rescued(report, path, error) from error
 
 
-def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:
+def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = (), more: Sequence[str] = ()) -> None:
     """Raise if a result may not be written there, before anything is computed; `inputs` are never replaced.
+
+    The ending must be one of a report's, or of `more`.
 
     >>> check_file(Path("result.docx"))
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: result.docx: unknown ending; use .json, .html, .csv, .tex, .png or .pdf
     """
-    if path.suffix.lower() not in ENDINGS:
-        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+    endings = (*more, *ENDINGS)
+    if path.suffix.lower() not in endings:
+        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(endings[:-1])} or {endings[-1]}")
     check_output(path, force=force, inputs=inputs)
 
 

@@ -12,6 +12,7 @@ from forgetting.core.arrays import as_count, as_function, as_number, as_seed
 from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError
 from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
+from forgetting.orderings.base import as_ordering
 from forgetting.report.document import Section
 from forgetting.tasks import Problem, families
 
@@ -104,6 +105,8 @@ class Settings:
         as_seed(self.seed)
         if not self.orderings:
             raise InvalidInputError("no orderings given; a report compares at least one")
+        named = tuple(as_ordering(ordering, self.problem.names) for ordering in self.orderings)
+        object.__setattr__(self, "orderings", named)
         keys = [ordering_key(ordering) for ordering in self.orderings]
         twice = next((place for place, key in enumerate(keys) if key in keys[:place]), None)
         if twice is not None:

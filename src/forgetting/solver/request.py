@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import in_bytes
 from forgetting.core.numerical import VANISHING
 from forgetting.errors import InvalidInputError, NotSupportedError
+from forgetting.files.matrices import read_matrix
 from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -166,6 +168,7 @@ def _first(name: str, damp: float) -> type[Any]:
 def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
     """The right-hand sides and the start."""
     m, n = shape
+    b, x0 = (read_matrix(v, name) if isinstance(v, str | PathLike) else v for name, v in (("b", b), ("x0", x0)))
     for name, given in (("b", b), ("x0", x0)):
         if is_sparse(given):
             raise InvalidInputError(f"{name} is sparse; give {name}.toarray()")

@@ -71,13 +71,13 @@ def solve(
             rows(start, stop): without them every row costs a product with the adjoint and m numbers of memory. What is
             not in memory, and would take more than half of `memory`, is streamed: read block by block, the next block
             while the current one is swept. An .npz file that is no part of a folder is read as a whole.
-        b: m numbers, or m x c for c right-hand sides.
+        b: m numbers, or m x c for c right-hand sides, or the name of a file with them (.npy, .npz, .mtx or text).
         tol: the largest |b - A x| / |b| of a solution, for every right-hand side: that says little of x if rows differ
             in size or A is ill-conditioned. For a least-squares or ridge solution, the largest |A^T r| / (|A| |r|) and
             the largest relative error of x: by a decomposition of a small matrix (see `method`), with damp by the
             gradient divided by damp^2, and else by how far x still moves, in which case the status says so.
         maxiter: the largest number of epochs; an epoch makes as many visits as there are blocks. 1000 if left out.
-        x0: the start; 0 if left out.
+        x0: the start, given as b is; 0 if left out.
         damp: minimise |A x - b|^2 + damp^2 |x - x0|^2 instead, as `scipy.sparse.linalg.lsmr` does.
         blocks: "rows" visits rows; a number divides the rows into blocks of so many; a list of lists of row numbers is
             a partition of one's own; x is projected onto the solutions of a visited block. "auto" visits rows, in

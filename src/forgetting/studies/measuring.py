@@ -27,6 +27,7 @@ from forgetting.schemes.base import as_scheme
 from forgetting.studies.functions import Traits, functions, named_function, states
 from forgetting.tasks import Problem, families
 from forgetting.theory.evaluation import evaluate
+from forgetting.theory.terms import QUANTITIES
 
 __all__ = ["measure"]
 
@@ -103,7 +104,9 @@ def _check(values: Mapping[str, Any]) -> None:
     own = [name for name in inspect.signature(measure).parameters if name != "parameters"]
     parameters = {name: value for name, value in values.items() if name not in (*own, "repeat")}
     if (values.get("family") is None) == (values.get("file") is None):
-        raise InvalidInputError("expected either family, with its parameters, or file")
+        odd = next(iter(parameters), None) if values.get("family") is None and values.get("file") is None else None
+        hint = "" if odd is None else f"; there is {odd!r:.60} alone"
+        raise InvalidInputError(f"expected either family, with its parameters, or file{hint}")
     for name in ("family", "file"):
         if not isinstance(values.get(name, ""), str | None):
             raise InvalidInputError(f"{name} must be a text, got {values[name]!r:.60}")
@@ -209,7 +212,7 @@ def _bounds(problem: Problem, ordering: Any, scheme: Any, k: int, quantities: Se
     rows = evaluate(problem, ordering, k, scheme=scheme)
     bounds: dict[str, Any] = {}
     for name in quantities:
-        tightest = rows.tightest(name)
+        tightest = rows.tightest(name) if name in QUANTITIES else None
         bounds[f"{name}_bound"] = None if tightest is None else tightest.value
         bounds[f"{name}_bound_name"] = None if tightest is None else tightest.bound.key
     return bounds

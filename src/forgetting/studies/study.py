@@ -12,13 +12,14 @@ from typing import Any, Self
 
 from forgetting.compute.workers import workers
 from forgetting.core.arrays import IntArray, Seed, as_flag, as_function, as_path, seed_from
+from forgetting.core.extras import module_for
 from forgetting.core.progress import Progress, reports_progress
 from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.expectation.engines.base import in_time
 from forgetting.figures.items import Item, Table
 from forgetting.files.store import NoStoreError, Plan, Store, StoredCell
-from forgetting.results import Shown, pandas
+from forgetting.results import Shown
 from forgetting.studies.cells import Cell, as_cells, grid
 from forgetting.studies.execution import Finished, execute
 from forgetting.studies.figure import table_figure
@@ -335,7 +336,7 @@ class Study(Shown):
         rows = self.rows(times=times)
         names = column_names(self.cells, rows, times=times)
         words = [{encodable(name): encodable(value) for name, value in row.items()} for row in rows]
-        return pandas().DataFrame(words, columns=[encodable(name) for name in names])
+        return module_for("to_frame", "pandas").DataFrame(words, columns=[encodable(name) for name in names])
 
     def to_parquet(self, path: str | PathLike[str], *, times: bool = False, force: bool = False) -> None:
         """Write the table to a Parquet file, atomically; an existing file is kept unless `force` is given."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forgetting.core.extras import module_for
 from forgetting.core.text import csv_text, encodable
-from forgetting.errors import NotSupportedError, ProblemFileError
+from forgetting.errors import ProblemFileError
 from forgetting.files.outputs import check_output, write_output
 
 if TYPE_CHECKING:
@@ -149,13 +150,8 @@ def check_export(path: Path, *, force: bool = False, only: str | None = None) ->
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise NotSupportedError(
-            "Parquet files need pyarrow, which is not installed: pip install pyarrow, or pip install 'forgetting[data]'"
-        ) from None
-    return pyarrow
+    module_for("a Parquet file", "pyarrow.parquet", "use .csv or .json")
+    return module_for("a Parquet file", "pyarrow")
 
 
 def _parquet(columns: Sequence[str], rows: Rows) -> bytes:

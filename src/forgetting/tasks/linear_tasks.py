@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
-from forgetting.errors import ForgettingError, InvalidInputError, NotRealizableError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotRealizableError
 from forgetting.geometry import Directions, Geometry
 from forgetting.tasks.labels import correct_share, kind_of_labels
 from forgetting.tasks.problem import Kind, Problem
@@ -146,7 +146,7 @@ class LinearTasks(Problem):
         """`accuracy` at each of a stack of w, (len(points), T)."""
         points = self._stack(points)
         if self.labels_stand_for is None:
-            raise NotSupportedError(
+            raise MissingValueError(
                 "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
             )
         table = np.empty((len(points), self.num_tasks))

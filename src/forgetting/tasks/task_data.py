@@ -233,6 +233,11 @@ def as_task_lists(
     matrices: Sequence[Any], labels: Sequence[Any], names: Sequence[str] | None
 ) -> tuple[Sequence[Any], Sequence[Any], tuple[str, ...]]:
     """The matrices, labels and names of tasks as sequences of equal length; default names are task numbers."""
+    if is_sparse(matrices) or (isinstance(matrices, np.ndarray) and matrices.ndim == 2 and matrices.dtype.kind != "O"):
+        raise InvalidInputError(
+            "the matrices of the tasks: expected a list with a matrix for each task, got one matrix, of shape "
+            f"{np.shape(matrices)}; from_arrays(X, y, groups) splits it into tasks"
+        )
     matrices = matrices if isinstance(matrices, RowBlocks) else as_list(matrices, "the matrices of the tasks")
     labels = labels if isinstance(labels, RowBlocks) else as_list(labels, "the labels of the tasks")
     if not matrices:

@@ -24,6 +24,7 @@ from forgetting.orderings.laws import Independent
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
+from forgetting.tasks.problem import as_problem
 from forgetting.theory.checking import noise_from_data, regression
 from forgetting.theory.claim import Claim
 from forgetting.theory.evaluation import Evaluation, evaluate
@@ -328,7 +329,7 @@ def certify(
     >>> Certificate.from_json(c.to_json()) == c
     True
     """
-    k, seed, ordering = as_count(k, "k", least=1), seed_from(seed), as_ordering(ordering)
+    k, seed, ordering = as_count(k, "k", least=1), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     scheme = None if scheme is None else as_scheme(scheme)
     instance = Instance(problem, ordering, k, scheme=scheme, w0=w0, seed=seed, runs=runs)
     rows = evaluate(problem, ordering, k, w0, scheme=scheme)

@@ -124,12 +124,13 @@ class Evaluation(Result, list[Row]):
 
     def applicable(self, quantity: str | None = None) -> list[Row]:
         """The rows that apply, on one quantity or on all."""
-        as_kind(quantity, str | None, "a quantity such as 'loss'")
+        if quantity is not None:
+            as_word(quantity, QUANTITIES, "a quantity")
         return [row for row in self if row.applies and quantity in (None, row.quantity)]
 
     def tightest(self, quantity: str) -> Row | None:
         """The smallest applicable upper bound, or None; of several k, ask `at(k)`."""
-        as_kind(quantity, str, "a quantity such as 'loss'")
+        as_word(quantity, QUANTITIES, "a quantity")
         if isinstance(self.k, tuple):
             raise InvalidInputError(
                 f"there is a tightest bound for each k: ask .at({self.k[0]}).tightest({quantity!r})"

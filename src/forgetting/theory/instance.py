@@ -64,7 +64,8 @@ class Instance:
         if self.runs is not None:
             object.__setattr__(self, "runs", as_count(self.runs, "runs", least=1))
         if self.ordering is not None:
-            object.__setattr__(self, "ordering", as_ordering(self.ordering))
+            names = None if self.problem is None else as_problem(self.problem).names
+            object.__setattr__(self, "ordering", as_ordering(self.ordering, names))
         if self.scheme is not None:
             object.__setattr__(self, "scheme", as_scheme(self.scheme))
         if self.problem is not None:

@@ -132,7 +132,7 @@ def get_bound(key: str) -> Bound:
         if numbered is not None:
             return numbered
     close = [known for known in bounds if key.split("/")[0] in known]
-    hint = f"; did you mean {', '.join(close)}" if close else "; see all_bounds()"
+    hint = f"; did you mean {', '.join(close)}" if close else "; see fg.bounds.all_bounds()"
     raise InvalidInputError(f"no bound {key!r}{hint}")
 
 

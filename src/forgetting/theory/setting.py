@@ -257,7 +257,8 @@ class Setting:
                 raise InvalidInputError(
                     f"{name} = {more[name]!r} is a matter of the scheme: give scheme=fg.schemes.SGD(...), or a Setting"
                 )
-        as_problem(problem)
+        names = as_problem(problem).names
+        ordering = None if ordering is None else as_ordering(ordering, names)
         start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0")
         linear = problem.linear
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start, ordering)
@@ -283,7 +284,7 @@ def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering |
             return as_ordering(ordering)
         except InvalidInputError as error:
             raise InvalidInputError(f"{error}; for a Setting also {', '.join(ORDERINGS)}") from None
-    return as_ordering(ordering)
+    return as_ordering(ordering, None if isinstance(problem, Setting) else as_problem(problem).names)
 
 
 def as_regression(problem: Problem) -> Problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import dataclass, replace
 from itertools import count
@@ -12,7 +13,7 @@ from typing import Any
 
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
-from forgetting.files.atomic import as_file_error, require_writable
+from forgetting.files.atomic import as_file_error, require_place
 from forgetting.files.best_known import larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
@@ -103,7 +104,7 @@ def improve_frontier(
     limit = None if seconds is None else as_number(seconds, "seconds", above=0)
     as_ordering(ordering)
     own = as_path(folder, "folder")
-    require_writable(own)
+    require_place(own / "entry.json" if os.path.lexists(own) else own)
     there = frontier(quantity, ordering, folder=own)
     if tasks is not None:
         if T is not None or d is not None:
@@ -128,7 +129,7 @@ def improve_frontier(
         )
     path = own / f"{entry.name}.json"
     with as_file_error(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
     entry.save(path)
     return replace(improvement, path=path, entry=replace(entry, path=path))
 

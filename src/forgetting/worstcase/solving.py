@@ -20,7 +20,8 @@ from scipy.sparse.linalg import lsqr
 
 from forgetting.compute.workers import end_with
 from forgetting.core.arrays import Array
-from forgetting.errors import NotSupportedError, WorkerError
+from forgetting.core.extras import module_for
+from forgetting.errors import WorkerError
 from forgetting.worstcase.program import Program
 
 LONG = 1200  # rows that may take longer than a second
@@ -29,14 +30,7 @@ SERVE = "import sys; sys.path[:] = sys.argv[1:]; from forgetting.worstcase.solvi
 
 def clarabel() -> Any:
     """The module clarabel; an error says what to do if it is not installed."""
-    try:
-        import clarabel
-    except ImportError:
-        raise NotSupportedError(
-            "worst_case needs clarabel, which is not installed: "
-            "pip install clarabel, or pip install 'forgetting[worst]'"
-        ) from None
-    return clarabel
+    return module_for("worst_case", "clarabel")
 
 
 @dataclass(frozen=True)

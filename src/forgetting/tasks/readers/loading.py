@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
@@ -34,9 +35,10 @@ from forgetting.tasks.readers.sheet import (
     sheet_of,
 )
 
-__all__ = ["ENDINGS", "load", "read", "warn_of_doubts"]
+__all__ = ["ENDINGS", "folder_error", "load", "read", "warn_of_doubts"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
+MOST_LISTED = 5  # files of a folder in a message
 SOURCES = (
     "a file or several, a DataFrame, arrays (X, y, task), a mapping with X, y and task, or pairs (X, y), one for each "
     "task"
@@ -192,6 +194,9 @@ def _require_nothing(source: str, columns: Columns, options: Mapping[str, Any]) 
 def _from_files(
     names: Sequence[str | PathLike[str]], columns: Columns, options: Mapping[str, Any]
 ) -> Reading | list[Sheet]:
+    distant = next((name for name in names if isinstance(name, str) and "://" in name), None)
+    if distant is not None:
+        raise ProblemFileError(f"{distant}: nothing is read over a network; download the file, and give its name here")
     files = [Path(name) for name in names]
     repeated = first_repeated(files)
     if repeated is not None:
@@ -208,6 +213,8 @@ def _from_files(
 def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
     """The rows of a file, by its ending."""
     ending = path.suffix.lower()
+    if os.path.isdir(path):
+        raise folder_error(path)
     if ending not in ENDINGS:
         raise ProblemFileError(f"{path}: {_foreign(path)}")
     if ending == ".npz":
@@ -221,6 +228,26 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
     check_header(Origin.file(path), file.header, columns)
     column_places(Origin.file(path), file.header, columns, several)  # a wrong name explains whatever else is wrong
     return sheet_of(file.table(), columns, several)
+
+
+def folder_error(folder: Path) -> ProblemFileError:
+    """The error for a folder in the place of a file; it names the files in the folder that could be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     Path(here, "a.csv").touch()
+    ...     print(folder_error(Path(here)))
+    /.../... is a folder; give files in it, each by its name: .../a.csv
+    """
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.suffix.lower() in ENDINGS)
+    except OSError as error:
+        return ProblemFileError(f"{folder} is a folder, and cannot be read ({error.strerror or error})")
+    if not names:
+        return ProblemFileError(f"{folder} is a folder, and holds no {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]} file")
+    listed = ", ".join(one_line(str(folder / name)) for name in names[:MOST_LISTED])
+    more = f" and {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED else ""
+    return ProblemFileError(f"{folder} is a folder; give files in it, each by its name: {listed}{more}")
 
 
 def _foreign(path: Path) -> str:
@@ -243,7 +270,7 @@ def _is_stream(source: Any) -> bool:
 
 def _from_stream(source: Any, columns: Columns) -> Sheet:
     name = type(source).__name__
-    reader = arrow_for(f"{name}: such tables are read", "give arrays (X, y, task)")
+    reader = arrow_for(f"{name}: such a table", "give arrays (X, y, task)")
     return sheet_of(reader.stream_table(source, Origin(name)), columns, False)
 
 
