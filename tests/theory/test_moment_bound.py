@@ -39,6 +39,36 @@ def test_a_line_that_was_changed_is_refused(form, n, change):
         check({"lines": {form: {n: [change(*line)]}}})
 
 
+@pytest.mark.parametrize(
+    ("form", "n", "line"),
+    [
+        ("rank", "0", [0.0, 0.82, [1.0], [0.0]]),  # the power is 1 there
+        ("rank", "-1", [0.0, 9.0, [1.0], [0.0]]),
+        ("rank", "1e3", [0.0, 9.0, [1.0], [0.0]]),
+        ("rank", "100000000", [0.0, 9.0, [1.0], [0.0]]),
+        ("other", "1", [0.0, 9.0, [1.0], [0.0]]),
+        ("mean", "5", [math.nan, 9.0, [1.0], [0.0]]),
+        ("mean", "5", [0.0, math.inf, [1.0], [0.0]]),
+        ("mean", "5", [0.0, 9.0, [math.inf], [0.0]]),
+        ("mean", "5", [0.0, 9.0, [1.0], [-math.inf]]),
+        ("mean", "5", [0.0, 9.0, [], []]),
+    ],
+)
+def test_what_is_no_line_is_refused(form, n, line):
+    with pytest.raises(ValueError, match="this proves nothing"):
+        check({"lines": {form: {n: [line]}}})
+
+
+def test_the_mean_rank_of_the_tasks_is_not_taken_for_that_of_weighted_draws():
+    # 99 lines that are drawn rarely, and a task of rank 0: the mean rank of a draw is 1/21, not 0.99
+    rows = fg.RegressionTasks([*([[[1.0]]] * 99), [[0.0]]], [*([[1.0]] * 99), [0.0]])
+    weighted = fg.orderings.WithReplacement([*([1 / (21 * 99)] * 99), 20 / 21])
+    exact = float(fg.expect(rows, weighted, 20, quantities=("next_loss",)).values["next_loss"])
+    for setting in (fg.bounds.Setting.of(rows), fg.bounds.Setting.of(rows, ordering=weighted)):
+        for row in fg.bounds.evaluate(setting, weighted, 20).applicable("next_loss"):
+            assert row.bound.kind != "upper" or row.value >= exact
+
+
 def largest_by_grid(form, n, line, points=100_000):
     """max |f| in the units of a line, from the definition, at many points."""
     s = np.geomspace(1e-6 / line.ends[-1], n + 1, points)

@@ -396,16 +396,16 @@ def test_the_key_inequality_of_convex_sets(seed):
                 other = sets[m](other)
             skipped[t] += chance * np.sum((w - other) ** 2)
     assert np.sum(distances) <= 1 + TINY
-    assert np.sum(skipped) <= np.sum(distances) + TINY  # (39)
+    assert np.sum(skipped) <= np.sum(distances) + TINY  # (43)
     roots = np.sqrt(distances)
     for k in range(1, draws):
         total = sum((n + 1) * (roots[n] - roots[n + 1]) ** 2 for n in range(k))
-        assert total <= np.sum(distances[: k + 1]) - distances[k] + TINY  # (36)
-        assert distances[k] <= (14 - 3 * math.sqrt(2)) / (4 * math.sqrt(k)) + TINY  # (38)
+        assert total <= np.sum(distances[: k + 1]) - distances[k] + TINY  # (40)
+        assert distances[k] <= (14 - 3 * math.sqrt(2)) / (4 * math.sqrt(k)) + TINY  # (42)
         if law is not None:
-            assert distances[k] <= 2 / math.sqrt(k + 1) + TINY  # (37)
+            assert distances[k] <= 2 / math.sqrt(k + 1) + TINY  # (41)
     for k in range(1, draws + 1):
-        assert seen[k] <= 0.5 * (roots[k - 1] + 1 / math.sqrt(k)) ** 2 + TINY  # (39)
+        assert seen[k] <= 0.5 * (roots[k - 1] + 1 / math.sqrt(k)) ** 2 + TINY  # (43)
 
 
 # The lower bound without replacement ----------------------------------------------------------------------------------

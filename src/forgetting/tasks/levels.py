@@ -1,9 +1,9 @@
 """Tasks in levels: the worst tasks that are known for many random steps, with their exact expected loss.
 
 The coordinates are divided into levels of n_0 = 1, n_1, ..., n_m coordinates, and w* is the one of level 0. A line of
-edge a joins levels a and a+1: it is a unit vector v with the share s_a of its square in level a, evenly over the
-coordinates, and the rest in level a+1. The signs of the lines of an edge make the mean of their v v' diagonal: s_a/n_a
-on level a, (1 - s_a)/n_(a+1) on level a+1, 0 elsewhere. So Q[A] = E P A P maps diagonal matrices that are constant on
+edge a joins levels a and a+1: it is a unit vector v with the share s_a of its square in level a and the rest in level
+a+1. The lines of an edge are rows of a Fourier matrix, so that the mean of their v v' is diagonal: s_a/n_a on level a,
+(1 - s_a)/n_(a+1) on level a+1, 0 elsewhere. So Q[A] = E P A P maps diagonal matrices that are constant on
 each level to such matrices, and all that k steps do is a power of a matrix of m + 1 rows.
 
 With one edge the lines are equiangular: all angles between them are the same. E |x.(w_k - w*)|^2 for a fresh row x is

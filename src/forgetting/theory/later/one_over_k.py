@@ -88,6 +88,9 @@ _uniform(
     note="The same proof with the conformal radius 16/27 of a larger region in place of the disc of radius 1/2.",
 )
 _MOMENTS = Expression("u_W(k)", "u_W(k)", least_fresh, ("span",))
+_UNIFORM_MOMENTS = replace(
+    _MOMENTS, compute=lambda s, k: least_fresh(replace(s, rank_weighted=s.rank_avg), k)
+)  # of uniform draws the mean rank of a draw is that of the tasks
 _U_W_IS = (
     "u_W(k) = u(k) or the least lambda + W max |f|, W = sqrt(D), |E P|_F or |I - E P|_F",
     r"u_W(k)=\min(u(k),\min_{C\le\lambda}\lambda+W\max_y|f_C(y)|)",
@@ -112,7 +115,7 @@ _weighted(
     note="L is at most max_m(|X_m|^2 / (T p_m)) sum_m p_m |P_m (w - w*)|^2 / 2.",
 )
 _uniform(
-    (S * _MOMENTS / 2).where(*_U_W_IS),
+    (S * _UNIFORM_MOMENTS / 2).where(*_U_W_IS),
     "moments",
     title=f"{_drawn.title}, of few dimensions or spread tasks",
     origin="tightened",

@@ -117,11 +117,10 @@ def _sizes(s: Setting, n: int) -> list[tuple[Form, int, float]]:
     sizes: list[tuple[Form, int, float]] = []
     if s.span is not None:
         sizes.append(("rank", n, math.sqrt(s.span)))
-        rank = s.rank_avg if s.rank_weighted is None else s.rank_weighted
-        if rank is not None and n:
-            rest = max(s.span - rank, 0.0)  # the trace of I - X, and |I - X|_F^2 is at most that
+        if s.rank_weighted is not None and n:
+            rest = max(s.span - s.rank_weighted, 0.0)  # the trace of I - X, and |I - X|_F^2 is at most that
             if s.mean_projection is not None:
-                rest = min(rest, max(rest - rank + s.mean_projection**2, 0.0) + 1e-14 * s.span)
+                rest = min(rest, max(rest - s.rank_weighted + s.mean_projection**2, 0.0) + 1e-14 * s.span)
             sizes.append(("rank", n - 1, math.sqrt(rest)))
     if s.mean_projection is not None:
         sizes.append(("mean", n, (n + 1) * s.mean_projection))
@@ -242,7 +241,9 @@ def _bend(form: Form, n: int | None) -> float:
         return 1.72 if form == "rank" else 0.55
 
     def peak(a: int, b: int) -> float:  # the largest y^a (1-y)^b
-        return math.exp(sum(c * math.log(c / (a + b)) for c in (a, b) if c > 0)) if b >= 0 else 0.0
+        if b <= 0:
+            return float(b == 0)
+        return math.exp(a * math.log(a / (a + b)) + b * math.log1p(-a / (a + b)))
 
     if form == "mean":
         return max(n * peak(1, n - 1), n * (n - 1) * peak(2, n - 2))
