@@ -81,6 +81,7 @@ CASES = [
     ("trivial/loss", 1, 9, {"radius_sq_mean": None}),
     ("trivial/forgetting", 1, 9, {}),
     ("trivial/regret", 1, 9, {}),
+    ("trivial/next_loss", 1, 9, {}),
     ("trivial/residual", 1, 1, {}),
     ("trivial/objective", 1, 2, {}),
     ("trivial/averaged_objective", 1, 2, {}),

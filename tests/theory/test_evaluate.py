@@ -231,7 +231,9 @@ def test_a_setting_with_a_step_size_is_sgd():
 def test_other_schemes_get_only_what_covers_them():
     rows = evaluate(TASKS, orderings.WithReplacement(), 9, scheme=fg.schemes.Ridge(0.1))
     assert {row.bound.label for row in rows.applicable()} == {"trivial"}
-    assert {row.quantity for row in rows.applicable()} == {"loss", "forgetting", "residual", "regret", "error"}
+    assert {row.quantity for row in rows.applicable()} == {
+        *("loss", "forgetting", "next_loss", "residual", "regret", "error")
+    }
 
 
 def test_affine_sets_are_regression_and_others_get_the_rates_of_projections():

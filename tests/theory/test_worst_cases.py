@@ -187,6 +187,7 @@ def test_cyclic_on_random_problems():
         run = fg.run(tasks, fg.orderings.Cyclic(), k=k)
         rows = evaluate(tasks, fg.orderings.Cyclic(), k)
         check(rows, {"loss": run.losses[-1], "forgetting": run.forgetting[-1], "regret": run.regret[-1],
+                     "next_loss": tasks.task_losses(run.iterates[-1])[0],
                      "residual": np.mean(tasks.distances(run.iterates[-1]) ** 2) / 2,
                      "error": np.sum((run.iterates[-1] - tasks.w_star) ** 2)},
               skip=("objective", "averaged_objective"))  # fmt: skip

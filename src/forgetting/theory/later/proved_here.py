@@ -58,6 +58,7 @@ _LOSS = replace(MEAN_SQUARE * DISTANCE / 2, compute=lambda s, k: known(s.trivial
 _trivial("loss", _LOSS.where("S/2 where Rbar is not known"))
 _trivial("forgetting", S / 2)
 _trivial("regret", S / 2)
+_trivial("next_loss", S / 2, problems="regression")
 _trivial("residual", DISTANCE / 2)
 _trivial("error", DISTANCE, problems="regression")
 _OBJECTIVES: tuple[Quantity, ...] = ("objective", "averaged_objective")
