@@ -48,7 +48,9 @@ def test_the_examples_of_the_gallery_run(example, monkeypatch, capsys):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+    text = page.read_text(encoding="utf-8")
+    pictures = re.findall(r"(?:src|srcset)=\"([^\"]+)\"", text) + re.findall(r"```{image} (\S+)", text)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text) + pictures:
         if target.startswith("auto_gallery/"):  # the page that the docs make of an example
             target = target.replace("auto_gallery", "gallery") + ".py"
         if not target.startswith("http"):

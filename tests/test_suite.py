@@ -189,6 +189,13 @@ def test_make_quick_begins_with_the_tests_of_what_changed():
     assert "tests/orderings/test_rules.py" in chosen
     assert len(chosen) == len(set(chosen)) < 20
     assert quick.tests_of([Path("README.md")]) == ["tests/test_readme.py"]
+    for other, named in (
+        ("src/forgetting/theory/sources.bib", "tests/theory/test_bibliography.py"),
+        ("src/forgetting/tasks/known_worst/loss-T3-k2.json", "tests/worstcase/test_frontier.py"),
+        ("tools/ratios.py", "tests/test_tools.py"),
+        ("tests/faults/damage.py", "tests/faults/test_files_fuzz.py"),
+    ):
+        assert named in quick.tests_of([Path(other)])
 
 
 def test_tests_that_have_not_begun_in_time_are_skipped():

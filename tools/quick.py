@@ -2,8 +2,9 @@
 
 Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests
 are chosen by three rules: test files that changed, and doctests of modules that changed; then test files that name a
-class or a function of a changed module, those with the rarest names first, and those of the public interface; then the
-other tests of its package. What is not begun after 35 seconds is left out, and counted: `make test` runs all.
+class or a function of a changed module, or another file that changed, those with the rarest names first, and those of
+the public interface; then the other tests of its package. What is not begun after 35 seconds is left out, and counted:
+`make test` runs all.
 """
 
 from __future__ import annotations
@@ -49,14 +50,21 @@ def tests_of(files: list[Path]) -> list[str]:
     texts = {path: (ROOT / path).read_text(encoding="utf-8") for path in tests}
     named: dict[Path, float] = {}
     near: dict[Path, None] = {}
-    for path in (path for path in files if path.parts[:2] == ("src", "forgetting") and path.suffix == ".py"):
-        package = path.parts[2].removesuffix(".py")
-        near.update(dict.fromkeys(test for test in tests if test.parts[1] in (package, f"test_{package}.py")))
-        for name in defined(path):
+    for path in files:
+        module = path.parts[:2] == ("src", "forgetting")
+        if module:
+            package = path.parts[2].removesuffix(".py")
+            near.update(dict.fromkeys(test for test in tests if test.parts[1] in (package, f"test_{package}.py")))
+        # a file that is not imported, and a helper of tests, is known by its name or by the name of its folder
+        data = module and not (ROOT / path.parent / "__init__.py").exists()
+        other = {path.name, path.stem, *([path.parent.name] if data else [])}
+        for name in defined(path) if module and path.suffix == ".py" else other if path.suffix != ".md" else ():
             naming = [test for test, text in texts.items() if name in text]
             for test in naming:
                 named[test] = named.get(test, 0.0) + 1 / len(naming)
     related = sorted(named, key=lambda test: -named[test])[:MOST_FILES]
+    if any(path.parts[0] == "tools" or path.name in ("Makefile", "pyproject.toml") for path in files):
+        chosen |= dict.fromkeys(["tests/test_tools.py", "tests/test_suite.py"])
     if near:  # what users see may change with any module
         related += [Path("tests/interface/test_manifest.py"), Path("tests/interface/test_command_texts.py")]
     chosen.update(dict.fromkeys(map(str, related)))

@@ -377,3 +377,9 @@ def test_simulated_values_lie_in_ranges_that_the_norms_give():
     e = fg.expect(tasks, fg.orderings.WithReplacement(), 3, method="monte-carlo", runs=50)
     assert e.ranges["forgetting"] == pytest.approx((0.0, 0.5), rel=1e-12)
     assert e.ranges["loss"] == pytest.approx((0.0, (1 + np.cos(1.0)) / 4), rel=1e-12)
+
+
+def test_engines_that_are_more_accurate_are_asked_first():
+    from forgetting.expectation import engines
+
+    assert list(engines)[:5] == ["deterministic", "moments", "monte-carlo", "spectral", "subsets"]

@@ -1,6 +1,7 @@
 """The engines of `expect`, each in a file of its own, and the parts that they share.
 
-An engine that is registered earlier is preferred: moments, which are the most accurate, come before the spectrum.
+An engine that is registered earlier is preferred, so that the order of the imports matters: moments, which are the most
+accurate, come before the spectrum.
 """
 
 from forgetting.expectation.engines.base import Cost, Engine, as_simulated, choose, engines, register_engine, require

@@ -1,4 +1,4 @@
-"""Statements of other sources, before and after the paper; `proved_here` has those of no source.
+"""Statements of other sources, before and after the paper, and those that are proved here.
 
 Their numbers are converted once to losses with the factor 1/2. S = |w_0 - w*|^2 R^2 and r = rank_avg. Lower bounds are
 worst cases over tasks: some tasks with these parameters reach them, which says nothing about given tasks.
