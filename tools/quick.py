@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import time
@@ -59,7 +60,8 @@ def tests_of(files: list[Path]) -> list[str]:
         data = module and not (ROOT / path.parent / "__init__.py").exists()
         other = {path.name, path.stem, *([path.parent.name] if data else [])}
         for name in defined(path) if module and path.suffix == ".py" else other if path.suffix != ".md" else ():
-            naming = [test for test, text in texts.items() if name in text]
+            word = re.compile(rf"\b{re.escape(name)}\b")
+            naming = [test for test, text in texts.items() if word.search(text)]
             for test in naming:
                 named[test] = named.get(test, 0.0) + 1 / len(naming)
     related = sorted(named, key=lambda test: -named[test])[:MOST_FILES]
