@@ -3,8 +3,8 @@
 Without SINCE, the commit is HEAD. What changed is what git says: the commits since then, and the working tree. Tests
 are chosen by three rules: test files that changed, and doctests of modules that changed; then test files that name a
 class or a function of a changed module, or another file that changed, those with the rarest names first, and those of
-the public interface; then the other tests of its package. What is not begun after 35 seconds is left out, and counted:
-`make test` runs all.
+the public interface; then the other tests of its package, or of the folder of a changed helper of tests. What is not
+begun after 35 seconds is left out, and counted: `make test` runs all.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def tests_of(files: list[Path]) -> list[str]:
         if module:
             package = path.parts[2].removesuffix(".py")
             near.update(dict.fromkeys(test for test in tests if test.parts[1] in (package, f"test_{package}.py")))
-        # a file that is not imported, and a helper of tests, is known by its name or by the name of its folder
+        elif path.parts[0] == "tests" and not path.name.startswith("test_"):
+            near.update(dict.fromkeys(test for test in tests if test.parent == path.parent))
+        # a file that is not imported is known by its name or by the name of its folder
         data = module and not (ROOT / path.parent / "__init__.py").exists()
         other = {path.name, path.stem, *([path.parent.name] if data else [])}
         for name in defined(path) if module and path.suffix == ".py" else other if path.suffix != ".md" else ():
@@ -67,7 +69,7 @@ def tests_of(files: list[Path]) -> list[str]:
     related = sorted(named, key=lambda test: -named[test])[:MOST_FILES]
     if any(path.parts[0] == "tools" or path.name in ("Makefile", "pyproject.toml") for path in files):
         chosen |= dict.fromkeys(["tests/test_tools.py", "tests/test_suite.py"])
-    if near:  # what users see may change with any module
+    if any(path.parts[:2] == ("src", "forgetting") for path in files):  # what users see may change with any module
         related += [Path("tests/interface/test_manifest.py"), Path("tests/interface/test_command_texts.py")]
     chosen.update(dict.fromkeys(map(str, related)))
     chosen.update(dict.fromkeys(map(str, sorted(near, key=lambda test: -named.get(test, 0.0)))))
