@@ -158,8 +158,10 @@ def test_stated_rows_leave_out_what_proofs_give():
     assert "from the proof" not in TABLES["stated"]
     with pytest.raises(InvalidInputError, match="rows must be 'all' or 'stated', got 'few'"):
         RANDOM.to_latex("loss", rows="few")
-    with pytest.raises(InvalidInputError, match="no bound on 'joy' applies, so that there is no table"):
+    with pytest.raises(InvalidInputError, match="a quantity must be one of loss, .*, got 'joy'"):
         RANDOM.to_latex("joy")
+    with pytest.raises(InvalidInputError, match="no bound on 'averaged_loss' applies, so that there is no table"):
+        RANDOM.to_latex("averaged_loss")
 
 
 def test_several_steps_are_columns():

@@ -460,15 +460,15 @@ def test_one_task_one_row_one_column():
     np.testing.assert_allclose(run.losses, [4.5, 0, 0, 0], atol=1e-15)
 
 
-def test_from_arrays_groups_rows_in_order_of_appearance():
+def test_from_arrays_sorts_mixed_rows_by_the_numbers_of_their_tasks():
     X, y = np.arange(12.0).reshape(4, 3), np.arange(4.0)
     for given in (X, sp.csr_array(X)):
         tasks = fg.RegressionTasks.from_arrays(given, y, [7, 3, 7, 3], loss="mean")
-        assert tasks.names == ("7", "3")
+        assert tasks.names == ("3", "7")
         assert tasks.loss_kind == "mean"
         first = tasks.task(0)[0]
-        np.testing.assert_array_equal(first.toarray() if sp.issparse(first) else first, X[[0, 2]])
-        np.testing.assert_array_equal(tasks.task(1)[1], [1.0, 3.0])
+        np.testing.assert_array_equal(first.toarray() if sp.issparse(first) else first, X[[1, 3]])
+        np.testing.assert_array_equal(tasks.task(1)[1], [0.0, 2.0])
 
 
 def test_mean_loss_divides_by_the_rows_and_scales_the_norms():

@@ -42,7 +42,7 @@ def bound_curves(rows: Iterable[Row], quantity: str, *, guarantees: bool = False
     >>> import forgetting as fg
     >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), "with-replacement", k=[3, 10, 30])
     >>> [curve.label for curve in bound_curves(rows, "loss", guarantees=True) if not curve.minor][:2]
-    ['two tasks, random ordering: the exact worst case', 'projections with any weights at rate 1/k']
+    ['last iterate at rate 1/k, with a spectral gap', 'last iterate at rate 1/k, of few dimensions or spread tasks']
     """
     of_bound: dict[str, list[Row]] = {}
     for row in rows:
