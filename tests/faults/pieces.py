@@ -617,7 +617,7 @@ GOOD_FOR = {
     "fg.families.catastrophic": {"eps": ["3.0"]},
     "fg.families.greedy_failure": {"d": ["4"]},
     "fg.families.separable": {"n": ["2"]},
-    "fg.families.levels": {"rates": ["(1.4, 3.3)"], "sizes": ["(1, 16, 14)"], "clones": ["(2, 7)"], "k": ["100"]},
+    "fg.families.levels": {"rates": ["None"], "sizes": ["None"], "clones": ["None"], "k": ["100", "5"]},
     "fg.reductions.classification_to_pocs": {"tasks": ["classes()"]},
     "fg.schemes.WeaklyRegularized": {"log_lambda": ["-5.0"]},
     "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'"]},
