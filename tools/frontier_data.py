@@ -3,30 +3,41 @@
 Certified entries come from `fg.worst_case`, all others from searches that begin with random tasks and with the entries
 that are there. An entry is replaced only by a larger value, and each is written at once, so that the program may be
 stopped at any time; with `--store` finished restarts are kept, too.
+
+`python -m tools.frontier_data --page docs/frontier.md` writes the tables of the page and draws its two pictures,
+`images/frontier-loss.png` and `images/frontier-forgetting.png` beside it, from the entries that are stored. Each
+picture keeps a digest of the points it shows; a test compares it with the entries.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, PngImagePlugin
 
+from forgetting.figures.drawing import pictures
+from forgetting.figures.items import Curves
 from forgetting.files.atomic import write
 from forgetting.files.best_known import digest_of, larger
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.levels import worst_equiangular, worst_levels
 from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files
-from forgetting.worstcase.frontier_entry import DRAWS, TIGHT, Entry
+from forgetting.worstcase.frontier_entry import DRAWS, TIGHT, Entry, levels_entry
 from forgetting.worstcase.frontier_improving import search
 from forgetting.worstcase.frontier_table import DRAWN, Frontier, FrontierRow, best_entry, frontier, pairs
 from forgetting.worstcase.supremum import worst_case
 
 BEGIN, END = "<!-- made by python -m tools.frontier_data -->", "<!-- end -->"
+SHOWN = "points"  # the entry of a picture that has the digest of what it shows
 LARGEST_PROOF = 120_000  # bytes of a certificate that is kept
 MOST_NUMBERS = 3000  # of the tasks of an entry
 CERTIFIED = [(16, 1), (32, 1), *((T, k) for k in (1, 2) for T in (3, 4, 5, 6, 7, 8, None))]
@@ -118,10 +129,7 @@ def construct(k: int, T: int | None = None, folder: Path = FOLDER) -> Entry:
         made, origin = worst_levels(k), f"forgetting.tasks.levels.worst_levels({k})"
     else:
         made, origin = worst_equiangular(T, k), f"forgetting.tasks.levels.worst_equiangular({T}, {k})"
-    entry = Entry(
-        "loss", made.num_tasks, k, value=made.loss(k), origin=origin,
-        construction=made.construction, evidence="closed form",
-    )  # fmt: skip
+    entry = levels_entry(made, k, origin)
     store(entry, folder)
     return entry
 
@@ -184,8 +192,34 @@ def _cell(row: FrontierRow | None) -> str:
     return f"**{row.k * row.value:.4f}**" if tight else f"{row.k * row.value:.4f}"
 
 
+def picture_files(page: Path) -> dict[str, Path]:
+    """The picture of each quantity, in the folder of images beside the page."""
+    return {quantity: page.parent / "images" / f"frontier-{quantity}.png" for quantity in WORST_PAIRS}
+
+
+def shown_points(figure: Curves) -> str:
+    """A digest of the names and points of a picture, to five digits: what a rounding error moves is not seen."""
+    points = [[s.name, *(f"{x:.5g} {y:.5g}" for x, y in zip(s.x, s.y, strict=True))] for s in figure.series]
+    return hashlib.sha256(json.dumps([figure.title, points]).encode()).hexdigest()
+
+
+def draw_pictures(page: Path) -> None:
+    """Draw k times the values and the upper bounds of each quantity."""
+    for quantity, path in picture_files(page).items():
+        figure = frontier(quantity).figure(upper=True)
+        words = PngImagePlugin.PngInfo()
+        words.add_text(SHOWN, shown_points(figure))
+        buffer = BytesIO()
+        Image.open(BytesIO(pictures(figure, (".png",))[".png"])).save(
+            buffer, "PNG", pnginfo=words, dpi=(200, 200), optimize=True
+        )
+        path.parent.mkdir(exist_ok=True)
+        write(path, buffer.getvalue())
+
+
 def write_page(path: Path) -> None:
-    """Put the tables into the page."""
+    """Put the tables into the page, and draw its pictures."""
+    draw_pictures(path)
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     write(path, f"{before}{BEGIN}\n{page_tables()}\n{END}{rest.partition(END)[2]}".encode())
 
@@ -209,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", help="a file that keeps finished restarts")
-    parser.add_argument("--page", type=Path, help="only write the tables into this page")
+    parser.add_argument("--page", type=Path, help="only write the tables of this page, and its pictures")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     given = parser.parse_args(arguments)
     if given.page is not None:

@@ -1,6 +1,7 @@
 """Tasks in levels: their closed form is the exact value, and they are worse than equiangular lines."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,10 +9,13 @@ import pytest
 import forgetting as fg
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.levels import (
+    ROOM,
     Levels,
     equiangular,
     levels_limit,
+    levels_of,
     levels_with_rates,
+    levels_within,
     worst_equiangular,
     worst_levels,
 )
@@ -122,6 +126,50 @@ def test_rates_give_the_shares():
 def test_bad_input_is_named(call, message):
     with pytest.raises(fg.errors.ForgettingError, match=message):
         call()
+
+
+def test_clones_are_stored_once_and_the_room_that_is_asked_for_is_enough():
+    made = worst_levels(3000)
+    tracemalloc.start()
+    try:
+        tasks = made.tasks()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert tasks.index.max() + 1 == sum(made.lines) < made.num_tasks / 5
+    np.testing.assert_array_equal(np.diff(tasks.index[: made.clones[0] * made.lines[0] + 1]) >= 0, True)
+    assert peak < ROOM * sum(made.lines) * sum(made.sizes) + 300 * made.num_tasks
+
+
+def test_levels_that_do_not_fit_are_refused_before_arrays_are_made(monkeypatch):
+    monkeypatch.setattr("forgetting.core.memory.available_memory", lambda: 8.0 * 2**30)
+    monkeypatch.setattr(np, "zeros", lambda *_: pytest.fail("an array was made"))
+    message = r"1272748 tasks, 23332 distinct rows in 22311 dimensions, need about 1[12]\.\d* GiB.*frontier\('loss'\)"
+    with pytest.raises(fg.errors.MemoryLimitError, match=message):
+        fg.families.levels(k=10**5)
+
+
+@pytest.mark.parametrize("T", range(4, 20))
+def test_levels_of_exactly_so_many_tasks(T):
+    made = levels_within(T, T, 12, exact=True)
+    assert made.num_tasks == T == len(made.tasks().ranks)
+    assert levels_within(T, T, 12).num_tasks <= T
+    assert levels_within(3, 8, 12) is None
+
+
+@pytest.mark.parametrize(("T", "d"), [(None, None), (None, 9), (None, 200), (12, None), (12, 5), (97, None), (120, 6)])
+@pytest.mark.parametrize("k", [1, 9, 50, 1000])
+def test_levels_of_a_size_keep_to_it_and_are_no_better_than_equiangular_lines(T, d, k):
+    made = levels_of(T, d, k)
+    assert T is None or T % made.num_tasks == 0
+    assert d is None or sum(made.sizes) <= d
+    lines = [n for n in range(2, min(d or 100, T or 60) + 1) if T is None or T % n == 0]
+    assert made.loss(k) > (1 - 2e-3) * max(worst_equiangular(n, k).loss(k) for n in lines)
+
+
+def test_no_levels_of_one_task_or_one_dimension():
+    assert levels_of(1, None, 7) is levels_of(8, 1, 7) is levels_of(None, 1, 7) is None
+    assert levels_of(None, None, 10**12).num_tasks < 10**12
 
 
 @pytest.mark.parametrize("levels", [*SOME, equiangular(7, 1e-7)], ids=lambda levels: levels.construction)

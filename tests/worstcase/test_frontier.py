@@ -12,19 +12,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tools import frontier_data
 
 import forgetting as fg
 from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.best_known import seal_of
-from forgetting.tasks.levels import worst_equiangular
+from forgetting.tasks import levels as levels_module
+from forgetting.tasks.levels import worst_equiangular, worst_levels
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
     KnownWorst,
     entry_files,
     known_worst,
+    two_lines_loss,
 )
 from forgetting.theory.candidates import known_starts
 from forgetting.worstcase import Entry, frontier_improving
@@ -256,11 +259,52 @@ def test_the_supremum_over_w_star_does_not_grow_with_k():
 
 def test_the_best_entry_may_be_clones_of_fewer_tasks_in_few_dimensions():
     loss = shown()
-    assert loss.best(T=6, k=20).T in (2, 3)
+    assert loss.best(T=6, k=2).T == 6
+    assert loss.best(T=9, k=2).T == 3
     assert loss.best(T=4, k=2, d=2).T == 2
     assert loss.best(k=64).value >= max(e.value for e in loss.entries if e.k == 64 and e.value is not None)
-    with pytest.raises(InvalidInputError, match="no entry on loss for T = 5, k = 999"):
-        loss.best(T=5, k=999)
+    with pytest.raises(InvalidInputError, match="no entry on forgetting for T = 5, k = 999"):
+        shown("forgetting").best(T=5, k=999)
+
+
+@pytest.mark.parametrize(("T", "d", "k", "made"), [
+    (None, None, 100, worst_levels(100)), (None, None, 777, worst_levels(777)),
+    (40, None, 100, worst_equiangular(40, 100)), (None, 8, 10**4, worst_equiangular(8, 10**4)),
+])  # fmt: skip
+def test_the_loss_between_the_stored_numbers_of_steps_is_at_least_that_of_levels(T, d, k, made):
+    entry = shown().best(T, k, d)
+    assert entry.value >= made.loss(k) * (1 - 1e-9) > 1.0001 * two_lines_loss(k).value
+    assert T is None or T % entry.T == 0
+    assert d is None or entry.d <= d
+    assert entry.verify().value == pytest.approx(entry.value, rel=1e-9)
+    with pytest.raises(InvalidInputError, match="no entry on loss for T = any, k = 100, d <= 1"):
+        shown().best(k=100, d=1)
+
+
+def test_what_is_stored_is_answered_where_levels_are_no_worse():
+    for entry in (entry for entry in shown().entries if entry.T in (8, None) and entry.k in (2, 16, 64)):
+        best = shown().best(T=entry.T, k=entry.k)
+        assert best.value == max(row.value for row in shown().rows if (row.T, row.k) == (entry.T, entry.k))
+    assert shown("forgetting").best(k=777).T == 2
+    assert fg.worstcase.frontier("loss", "cyclic").entries == ()
+    with pytest.raises(InvalidInputError, match="there are k = none"):
+        fg.worstcase.frontier("loss", "cyclic").best(k=100)
+
+
+def test_every_answer_has_a_proved_upper_bound_that_its_file_does_not_keep(tmp_path):
+    loss = shown()
+    np.testing.assert_array_equal(loss.upper, loss.to_frame()["upper"])
+    np.testing.assert_array_equal(loss.value, loss.to_frame()["value"])
+    assert (loss.value <= loss.upper).all()
+    for T, k in [(None, 100), (8, 64), (8, 3), (2, 5), (16, 16), (None, 10**5)]:
+        entry = loss.best(T=T, k=k)
+        assert entry.upper == pytest.approx(upper_bound(loss.entries, "loss", "with-replacement", entry.T, k).value)
+        assert (entry.upper_from == "") == ((T, k) in {(8, 3), (2, 5)})
+    levels = loss.best(k=100)
+    assert levels.upper_from == "here:last-iterate/loss/universal"
+    assert Entry.read(saved(tmp_path, levels)).upper is None
+    assert loss.add(levels).entries[-1].upper is None
+    assert levels.verify().upper is None
 
 
 def test_slopes_are_those_of_the_rows_and_their_range_has_the_slope_of_the_supremum():
@@ -340,6 +384,10 @@ def test_the_figure_has_a_curve_for_each_number_of_tasks_and_the_certified_point
     assert "smallest upper bound, any T" in [series.name for series in shown().figure(upper=True).series]
     certified = next(s for s in shown().figure().series if s.name == "any T, certified supremum")
     assert certified.x[:3] == (1.0, 2.0, 3.0)
+    levels = next(s for s in shown().figure().series if s.name == "tasks in levels, as many as k needs")
+    assert (levels.x[0], levels.x[-1]) == (64.0, 1e6)
+    assert list(levels.y) == sorted(levels.y)
+    assert {"limit: at least 0.2270", "limit: at most 0.2718"} <= set(names)
 
 
 # --------------------------------------------------------------------------------------------------------- the data
@@ -383,6 +431,46 @@ def test_the_page_has_the_tables_of_the_data():
     page = (Path(__file__).parents[2] / "docs" / "frontier.md").read_text(encoding="utf-8")
     made = page.partition(frontier_data.BEGIN)[2].partition(frontier_data.END)[0].strip()
     assert made == frontier_data.page_tables(), "python -m tools.frontier_data --page docs/frontier.md"
+
+
+@pytest.mark.parametrize("quantity", ["loss", "forgetting"])
+def test_the_pictures_of_the_page_show_the_data(quantity):
+    page = Path(__file__).parents[2] / "docs" / "frontier.md"
+    with Image.open(frontier_data.picture_files(page)[quantity]) as picture:
+        kept = picture.info[frontier_data.SHOWN]
+    drawn = frontier_data.shown_points(shown(quantity).figure(upper=True))
+    assert kept == drawn, "python -m tools.frontier_data --page docs/frontier.md"
+
+
+def test_pictures_are_drawn_beside_the_page_and_another_value_is_another_digest(tmp_path):
+    frontier_data.draw_pictures(tmp_path / "page.md")
+    assert {path.name for path in (tmp_path / "images").iterdir()} == {"frontier-loss.png", "frontier-forgetting.png"}
+    figure = shown().figure(upper=True)
+    first = figure.series[0]
+    moved = replace(figure, series=(replace(first, y=(first.y[0] * 1.001, *first.y[1:])), *figure.series[1:]))
+    assert frontier_data.shown_points(moved) != frontier_data.shown_points(figure)
+
+
+def test_the_calls_that_are_named_as_origins_of_levels_exist():
+    names = {entry.origin.partition("(")[0] for entry in shown().entries if entry.construction}
+    assert all(hasattr(levels_module, name.removeprefix("forgetting.tasks.levels.")) for name in names), names
+
+
+def test_what_the_page_says_about_bounds_and_columns_is_so():
+    ratio = {q: {row.k: row.upper.value / row.value for row in shown(q).envelope} for q in ("loss", "forgetting")}
+    assert max(ratio["loss"][k] for k in (1, 2, 3, 4)) < 1.045
+    assert max(ratio["loss"].values()) == ratio["loss"][8] < 1.615
+    assert ratio["loss"][10**5] < 1.215
+    assert max(ratio["forgetting"][k] for k in (2, 3, 4)) < 1.125
+    assert max(ratio["forgetting"].values()) == ratio["forgetting"][5] < 9.95
+    assert max(value for k, value in ratio["forgetting"].items() if k >= 512) < 5.75
+    for T in (3, 4, 8, 16, 32):
+        column = [row for row in shown().rows if row.T == T]
+        top = max(column, key=lambda row: row.k * row.value)
+        assert top.k == 2 * T
+        assert 1 / (2 * math.e) < column[-1].k * column[-1].value < 0.1843
+    ranks = {k: int(np.bincount(shown().best(k=k).tasks.ranks).argmax()) for k in (4, 8, 16, 32)}
+    assert ranks == {4: 8, 8: 7, 16: 3, 32: 1}
 
 
 def test_what_the_page_says_about_slopes_is_proved():

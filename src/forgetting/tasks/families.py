@@ -150,7 +150,10 @@ def levels(
         clones: with `rates`, how often each line of an edge is a task, for each edge; 1 if left out.
         k: the number of steps that the tasks are for.
 
-    Cost: as many numbers as lines times dimensions, 40,000 for k = 1000 and 6 million for k = 10,000.
+    Cost: as many numbers as distinct rows times dimensions, since clones are stored once: 77,000 for k = 1000 and
+    6 million for k = 10^4, which take a second. For k = 10^5 there are 520 million (1.3 million tasks), which need
+    13 GB while they are made: `MemoryLimitError` where less is free. The value needs no tasks:
+    `fg.worstcase.frontier("loss").best(k=10**5).value`.
 
     >>> tasks = levels(k=100)
     >>> import forgetting as fg

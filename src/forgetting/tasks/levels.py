@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,9 @@ from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
 from forgetting.tasks.regression import RegressionTasks
 
+ROOM = 24.0  # bytes for each number of the distinct rows, while tasks are made of them
+MOST = 10**12  # tasks, and steps, of an entry of the frontier
+SEARCHED = 64  # tasks or dimensions of three levels that are looked for by a search
 _COUNTS, _SHARE = r"\d{1,12}(?:,\d{1,12}){0,19}", r"(?:0\.\d{1,30}|[\d.]{1,30}e-\d{1,2})"
 SPELT = re.compile(
     rf"(?:equiangular share|levels sizes=(?P<sizes>{_COUNTS}) clones=(?P<clones>{_COUNTS}) shares)"
@@ -73,7 +77,7 @@ class Levels:
     @property
     def lines(self) -> tuple[int, ...]:
         """The number of lines of each edge: the coordinates of its levels, and one more if both sizes are even."""
-        return tuple(n + m + (n % 2 == m % 2 == 0) for n, m in pairwise(self.sizes))
+        return _lines_of(self.sizes)
 
     @property
     def num_tasks(self) -> int:
@@ -124,16 +128,20 @@ class Levels:
         return made
 
     def tasks(self) -> RegressionTasks:
-        """The tasks: one row each, clones next to each other, |w*| = 1.
+        """The tasks: one row each, clones next to each other and stored once, |w*| = 1.
 
         The rows of an edge are those of a real Fourier matrix: cosines and sines of one frequency for two coordinates
         of a level, the constant and the alternating column for single coordinates of levels of odd size.
         """
-        total, dim = sum(self.lines), sum(self.sizes)
-        room = 16.0 * total * dim + 300.0 * self.num_tasks
-        require_memory(room, f"{self.num_tasks} tasks in {dim} dimensions,", "use smaller levels or fewer clones")
+        lines, dim = sum(self.lines), sum(self.sizes)
+        room = ROOM * lines * dim + 300.0 * self.num_tasks
+        require_memory(
+            room, f"{self.num_tasks} tasks, {lines} distinct rows in {dim} dimensions,",
+            "use smaller levels; their expected loss needs no tasks: fg.worstcase.frontier('loss').best(k=...).value",
+        )  # fmt: skip
         begins = np.concatenate([[0], np.cumsum(self.sizes)])
         matrices: list[Array] = []
+        labels: list[Array] = []
         for a, (count, clones, share) in enumerate(zip(self.lines, self.clones, self.shares, strict=True)):
             rows = np.zeros((count, dim))
             frequency, single = 1, iter((0.0, count / 2))
@@ -148,8 +156,14 @@ class Levels:
                     rows[:, at], rows[:, at + 1] = turn * np.cos(frequency * angles), turn * np.sin(frequency * angles)
                     frequency, at = frequency + 1, at + 2
             rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # 1 but for rounding
-            matrices += [row[None] for row in rows for _ in range(clones)]
-        return RegressionTasks(matrices, [matrix[:, 0] for matrix in matrices])
+            for row in rows:  # clones are the same objects: they are read once
+                matrices += [row[None]] * clones
+                labels += [row[:1]] * clones
+        return RegressionTasks(matrices, labels)
+
+
+def _lines_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n + m + (n % 2 == m % 2 == 0) for n, m in pairwise(sizes))
 
 
 def _loss(p: Array, shares: Array, sizes: Array, k: int) -> float:
@@ -216,7 +230,7 @@ def worst_equiangular(T: int, k: int) -> Levels:
 
 @lru_cache(64)
 def worst_levels(k: int) -> Levels:
-    """Three levels with nearly the largest E L(w_k) that such tasks can have. Cost: a second.
+    """Three levels with nearly the largest E L(w_k) that such tasks can have. Cost: 0.1 s.
 
     >>> round(1000 * worst_levels(1000).loss(1000), 3)  # equiangular lines: 0.217
     0.222
@@ -244,8 +258,11 @@ def worst_levels(k: int) -> Levels:
     return _with_best_shares(sizes, clones, shares, k)
 
 
-def levels_within(T: int, d: int, k: int) -> Levels | None:
-    """Three levels of at most T tasks without clones and d dimensions, with nearly the largest E L(w_k); None below 4.
+def levels_within(T: int, d: int, k: int, exact: bool = False) -> Levels | None:
+    """Three levels of at most T tasks without clones and d dimensions, with nearly the largest E L(w_k).
+
+    `exact` asks for exactly T tasks. None if there are no such levels, as for T below 4. Cost: d searches, 0.2 s in all
+    for d = 32.
 
     >>> made = levels_within(32, 16, 32)
     >>> made.num_tasks <= 32, round(32 * made.loss(32), 3)  # equiangular lines of 14 tasks: 0.214
@@ -253,12 +270,55 @@ def levels_within(T: int, d: int, k: int) -> Levels | None:
     """
     best: Levels | None = None
     for middle in range(1, d - 1):
-        last = min(d - 1 - middle, T - 2 - 2 * middle)
-        if last >= 1:
-            made = _with_best_shares((1, middle, last), (1, 1), np.array([0.05, 0.25]), k)
-            if made.num_tasks <= T and (best is None or made.loss(k) > best.loss(k)):
-                best = made
+        last = min(d - 1 - middle, T - 1 - 2 * middle)
+        count = _lines_of((1, middle, last))
+        if sum(count) > T:  # two levels of even size have a line more
+            last -= 1
+            count = _lines_of((1, middle, last))
+        if last < 1 or (exact and sum(count) != T):
+            continue
+        made = _with_best_shares((1, middle, last), (1, 1), np.array([0.05, 0.25]), k)
+        if best is None or made.loss(k) > best.loss(k):
+            best = made
     return best
+
+
+def levels_of(T: int | None, d: int | None, k: int) -> Levels | None:
+    """Tasks in levels with a large E L(w_k): T of them or fewer as clones (None: any number), in at most d dimensions.
+
+    They are `worst_levels(k)` where these may be, and else the best of equiangular lines, about 0.407 k or a divisor of
+    T near to that, and of three levels, of 64 tasks or dimensions at most. None where d or T is 1. Cost: half a second.
+
+    >>> made = levels_of(8, None, 100)
+    >>> made.num_tasks, round(100 * made.loss(100), 4), round(100 * levels_of(None, None, 100).loss(100), 4)
+    (8, 0.1899, 0.2183)
+    """
+    if T is None and k >= 10:
+        worst = worst_levels(k)
+        if worst.num_tasks <= MOST and (d is None or sum(worst.sizes) <= d):
+            return worst
+    aim = max(2, round(0.4074 * k + 1))
+    if T is None:
+        wide = 2 * aim if d is None else min(d, 2 * aim)
+        counts, three = [min(aim, wide)], levels_within(2 * wide, wide, k) if wide <= SEARCHED else None
+    else:
+        divisors = _divisors(T)
+        few = max(n for n in divisors if n <= SEARCHED)
+        counts = _around(aim, [n for n in divisors if n <= (d or T)])
+        three = levels_within(few, min(few, d or few), k, exact=True)
+    found = [worst_equiangular(n, k) for n in counts if n >= 2] + ([] if three is None else [three])
+    return max(found, key=lambda made: made.loss(k), default=None)
+
+
+def _divisors(T: int) -> list[int]:
+    low = [n for n in range(1, math.isqrt(T) + 1) if T % n == 0]
+    return sorted({*low, *(T // n for n in low)})
+
+
+def _around(aim: int, numbers: list[int]) -> list[int]:
+    """The largest of the sorted numbers that is at most `aim`, and the smallest above it."""
+    place = bisect_right(numbers, aim)
+    return numbers[max(place - 1, 0) : place + 1]
 
 
 def _with_best_shares(sizes: tuple[int, ...], clones: tuple[int, ...], shares: Array, k: int) -> Levels:

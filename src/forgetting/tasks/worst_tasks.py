@@ -29,14 +29,13 @@ from forgetting.files.best_known import sealed, unsealed
 from forgetting.files.json_and_toml import write_json
 from forgetting.files.records import typed
 from forgetting.geometry import orthogonal_complement
-from forgetting.tasks.levels import Levels
+from forgetting.tasks.levels import MOST, Levels
 from forgetting.tasks.regression import RegressionTasks
 
 FOLDER = Path(__file__).with_name("known_worst")
 FORMAT = "forgetting/worst-tasks/1"
 PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound
 CLOSE = 1e-10  # the largest distance of rows from orthonormal, and of |w*| from 1
-MOST = 10**12  # tasks, and steps
 LARGEST = 0.5  # no expected loss or forgetting is larger at |w_0 - w*| R = 1
 
 

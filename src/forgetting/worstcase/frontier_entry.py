@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -16,6 +17,7 @@ from forgetting.files.best_known import check_digest, confirmed
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import RegressionTasks, families
+from forgetting.tasks.levels import MOST, Levels, levels_of
 from forgetting.tasks.worst_tasks import (
     FOLDER,
     PROOF,
@@ -50,6 +52,9 @@ class Entry(KnownWorst):
 
     Attributes:
         own: whether the entry is the user's, and not from the package.
+        upper_from: the source of `upper` in an answer of `Frontier.best`, where that is no certificate or closed form
+            of this entry but a bound of the registry, by its key, or a certificate of more tasks or fewer steps. Files
+            never keep such an `upper`.
 
     >>> import forgetting as fg
     >>> entry = fg.worstcase.frontier("loss").best(T=3, k=2)
@@ -60,6 +65,7 @@ class Entry(KnownWorst):
     """
 
     own: bool = field(default=False, compare=False, kw_only=True)
+    upper_from: str = field(default="", compare=False, kw_only=True)
 
     @property
     def rate(self) -> float | None:
@@ -93,7 +99,7 @@ class Entry(KnownWorst):
                 value = confirmed(where, "the value", self.value, computed, CLOSE * self.value + doubt)
             if self.certificate is not None:
                 upper = self._proved(self.certificate)
-            elif self.evidence == "closed form" and self.upper is not None:
+            elif self.evidence == "closed form" and self.upper is not None and not self.upper_from:
                 upper = confirmed(where, "the upper bound", self.upper, self._closed_form(), CLOSE * self.upper)
         except ProblemFileError:
             raise
@@ -130,6 +136,15 @@ class Entry(KnownWorst):
         if self.T != 2 or self.ordering != DRAWS:
             raise InvalidInputError("a closed form is known for T = 2 with replacement, not for this entry")
         return WORST_PAIRS[self.quantity](self.k).value
+
+    @property
+    def stored(self) -> Self:
+        """The entry as a file has it: with an upper bound only if that is its own certificate or closed form."""
+        return replace(self, upper=None, upper_from="") if self.upper_from else self
+
+    def to_json(self) -> str:
+        """The text of the file."""
+        return super(Entry, self.stored).to_json()
 
     @classmethod
     def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = DRAWS, **more: Any) -> Self:
@@ -197,6 +212,31 @@ def worst_pair_entry(quantity: Any, k: int) -> Entry:
     exact = WORST_PAIRS[quantity](k).value
     made = task_arrays(families.worst_pair(k, quantity))
     return Entry(quantity, 2, k, evidence="closed form", value=exact, upper=exact, origin=origin, **made)
+
+
+def levels_entry(made: Levels, k: int, origin: str) -> Entry:
+    """The entry of tasks in levels, whose loss with replacement is known in closed form.
+
+    >>> entry = levels_entry(Levels((1, 4, 10), (1, 2), (0.1, 0.2)), 30, origin="by hand")
+    >>> entry.T, entry.d, bool(abs(entry.verify().value / entry.value - 1) < 1e-12)
+    (35, 15, True)
+    """
+    return Entry(
+        "loss", made.num_tasks, k, evidence="closed form", value=made.loss(k), origin=origin,
+        construction=made.construction,
+    )  # fmt: skip
+
+
+def closed_forms(quantity: str, T: int | None, k: int, d: int | None) -> Iterator[Entry]:
+    """Entries of T tasks (None: any number) with replacement that are known for every k: pairs, and tasks in levels.
+
+    >>> [(entry.T, round(100 * entry.value, 4)) for entry in closed_forms("loss", None, 100, None)]
+    [(2, 0.1839), (251, 0.2183)]
+    """
+    if (T is None or T % 2 == 0) and (d is None or d >= 2) and (quantity == "loss" or k > 1):
+        yield worst_pair_entry(quantity, k)
+    if quantity == "loss" and (T is None or T <= MOST) and (made := levels_of(T, d, k)) is not None:
+        yield levels_entry(made, k, f"forgetting.tasks.levels.levels_of({T}, {d}, {k})")
 
 
 def _decode(data: Any) -> Entry:

@@ -9,7 +9,9 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
-from forgetting.core.arrays import IntArray, as_count, as_flag, as_path
+import numpy as np
+
+from forgetting.core.arrays import Array, IntArray, as_count, as_flag, as_path
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
 from forgetting.figures.items import Curves, Role, Series, Table, through
 from forgetting.files.best_known import larger
@@ -21,7 +23,7 @@ from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, entry_files, k
 from forgetting.theory.evidence import upper_bounds, value_of
 from forgetting.theory.later.rate_constants import C_0
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
-from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, worst_pair_entry
+from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, closed_forms, worst_pair_entry
 
 __all__ = ["Frontier", "frontier"]
 
@@ -152,7 +154,8 @@ class Frontier(Result):
     Attributes:
         quantity: loss or forgetting.
         ordering: in the words of the command line.
-        entries: all that are known, those of the user too.
+        entries: all that are known, those of the user too, as in their files: `upper` is their own certificate or
+            None.
         T, k: the numbers of tasks and steps that are shown; None for all.
 
     >>> import forgetting as fg
@@ -160,6 +163,8 @@ class Frontier(Result):
     >>> frame = loss.to_frame()
     >>> frame[["T", "k"]].values.tolist(), frame["k value"].round(5).tolist()
     ([[2, 1], [2, 2], [3, 1], [3, 2]], [0.14815, 0.17616, 0.16846, 0.18209])
+    >>> loss.value.round(5).tolist(), loss.upper.round(5).tolist()  # of these rows; both certified
+    ([0.14815, 0.08808, 0.16846, 0.09104], [0.14815, 0.08808, 0.16846, 0.09104])
     >>> loss.best(T=3, k=2).verify().value > 0.091
     True
     """
@@ -191,6 +196,22 @@ class Frontier(Result):
         """The rows over any number of tasks."""
         return tuple(row for row in self.rows if row.T is None)
 
+    @property
+    def value(self) -> Array:
+        """The largest known value of each row, a lower bound on the supremum; 0 where no tasks are known."""
+        return np.array([row.value for row in self.rows])
+
+    @property
+    def upper(self) -> Array:
+        """The smallest proved upper bound of each row; `to_frame()` has its source, under "upper from".
+
+        >>> import forgetting as fg, numpy as np
+        >>> any_number = fg.worstcase.frontier("loss", T=np.inf, k=[4, 64, 10**4])
+        >>> (any_number.upper * [4, 64, 10**4]).round(4).tolist()
+        [0.2139, 0.2804, 0.2719]
+        """
+        return np.array([row.upper.value for row in self.rows])
+
     def _rows_of(self, T: int | None) -> list[FrontierRow]:
         """The rows of one T, those over any number of tasks at each k for which more than pairs are known."""
         steps = {entry.k for entry in self.entries if (entry.T != 2 if T is None else entry.T == T)}
@@ -207,21 +228,32 @@ class Frontier(Result):
     def best(self, T: float | None = None, k: int = 1, d: int | None = None) -> Entry:
         """The entry of the largest value with T tasks (None or inf: any number) after k steps, in at most d dimensions.
 
-        With replacement, n clones of each task have the same value: an entry of fewer tasks may be the best for T.
+        With replacement, n clones of each task have the same value: an entry of fewer tasks may be the best for T. Then
+        pairs and, for the loss, tasks in levels (`fg.families.levels`) are also tried, at every k and not only at those
+        of the table. `upper` of the entry is the smallest proved bound for its own number of tasks, with its source in
+        `upper_from` where it has no certificate or closed form itself. Cost: up to half a second.
 
         >>> import forgetting as fg
         >>> fg.worstcase.frontier("loss").best(T=2, k=10**4).evidence
         'closed form'
+        >>> entry = fg.worstcase.frontier("loss").best(k=100)
+        >>> entry.T, round(100 * entry.value, 4), round(100 * entry.upper, 4), entry.upper_from
+        (251, 0.2183, 0.2786, 'here:last-iterate/loss/universal')
         """
         count = None if T is None or is_inf(T) else as_count(T, "T", least=1)
         steps, width = as_count(k, "k", least=1), None if d is None else as_count(d, "d", least=1)
         found = best_entry(self.entries, self.ordering, count, steps, width)
+        for made in closed_forms(self.quantity, count, steps, width) if self.ordering == DRAWS else ():
+            found = made if found is None or larger(made.value, found.value) else found
         if found is None:
             there = sorted({entry.k for entry in self.entries if count is None or count == entry.T})
             raise InvalidInputError(
                 f"no entry on {self.quantity} for T = {'any' if count is None else count}, k = {steps}"
                 f"{'' if width is None else f', d <= {width}'}; there are k = {', '.join(map(str, there)) or 'none'}"
             )
+        if found.upper is None:
+            bound = upper_bound(self.entries, self.quantity, self.ordering, found.T, steps)
+            found = replace(found, upper=bound.value, upper_from=bound.source)
         return found
 
     def add(self, source: str | PathLike[str] | Entry) -> Frontier:
@@ -233,7 +265,7 @@ class Frontier(Result):
                 f"{self.ordering}"
             )
         entry.verify()
-        return replace(self, entries=(*self.entries, entry))
+        return replace(self, entries=(*self.entries, entry.stored))
 
     def envelope_table(self) -> Table:
         """A table of the largest known value over all numbers of tasks, for each k."""
@@ -247,14 +279,12 @@ class Frontier(Result):
     def figure(self, upper: bool = False) -> Curves:
         """k times the largest known value against k, a curve for each T; with `upper`, the upper bounds too."""
         rows = {T: [row for row in self.rows if row.T == T and row.value > 0] for T in {row.T for row in self.rows}}
-        built = [row for row in self.rows if row.entry is not None and row.T == row.entry.T and row.entry.construction]
+        built = [row for row in self.envelope if row.entry is not None and row.entry.construction]
         numbers = sorted(T for T in rows if T is not None)
         several = [T for T in numbers if len(rows[T]) >= DRAWN] or numbers
         curves = [_series(_curve_name(T, self.ordering), rows[T], group=group) for group, T in enumerate(several)]
         if built:
-            best = {row.k: row for row in sorted(built, key=lambda row: row.value)}
-            rising = [best[k] for k in sorted(best)]
-            curves.append(_series("tasks in levels, as many as k needs, closed form", rising, group=len(several)))
+            curves.append(_series("tasks in levels, as many as k needs", built, group=len(several)))
         proved = [row for row in self.rows if row.T is None and row.upper.source in (KEPT, NOT_KEPT)]
         if proved:
             curves.append(_series("any T, certified supremum", proved, "worst", upper=True))
@@ -262,7 +292,9 @@ class Frontier(Result):
         if steps and self.ordering == DRAWS:
             limits = {"1/(2e)": LIMIT}
             if self.quantity == "loss":
-                limits |= {f"limit, at least {LEAST_LIMIT}": LEAST_LIMIT, f"limit, at most {C_0 / 2:.4f}": C_0 / 2}
+                limits |= {
+                    f"limit: at least {LEAST_LIMIT:.4f}": LEAST_LIMIT, f"limit: at most {C_0 / 2:.4f}": C_0 / 2
+                }  # fmt: skip
             curves += [
                 through(name, [(float(k), limit) for k in (steps[0], steps[-1])], "trivial")
                 for name, limit in limits.items()
