@@ -53,14 +53,14 @@ def compiled_fast(function: F) -> F:
 def _compiled(function: F, fastmath: bool | set[str]) -> F:
     if numba.config.DISABLE_JIT:
         return np.errstate(all="ignore")(function)  # compiled code does not warn of overflow either
-    dispatcher = numba.njit(nogil=True, fastmath=fastmath)(function)
+    dispatcher = numba.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True, error_model="numpy")(function)
     dispatcher._cache = Files(function)
     return cast(F, dispatcher)
 
 
 def inlined(function: F) -> F:
     """Mark a function that stays plain Python for Python callers and is compiled together with compiled callers."""
-    return cast(F, register_jitable(function))
+    return cast(F, register_jitable(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
 def folders() -> list[Path]:

@@ -151,40 +151,15 @@ def from_decimals(values: list[Decimal]) -> Pair:
 # ------------------------------------------------------------------------------------------------- linear algebra
 
 
-@compiled
-def dot(a: Array, al: Array, b: Array, bl: Array, size: int) -> tuple[float, float]:
+# rows are named by their numbers: views of rows take seconds to compile
+@inlined
+def dot(a: Array, al: Array, i: int, b: Array, bl: Array, j: int, size: int) -> tuple[float, float]:
+    """Inner product of row i of a and row j of b."""
     high, low = 0.0, 0.0
-    for i in range(size):
-        p, e = mul(a[i], al[i], b[i], bl[i])
+    for n in range(size):
+        p, e = mul(a[i, n], al[i, n], b[j, n], bl[j, n])
         high, low = add(high, low, p, e)
     return high, low
-
-
-@compiled
-def _subtract(a: Array, al: Array, b: Array, bl: Array, f: float, fl: float) -> None:
-    """a -= f b, in place."""
-    for i in range(len(a)):
-        p, e = mul(b[i], bl[i], f, fl)
-        a[i], al[i] = add(a[i], al[i], -p, -e)
-
-
-@compiled
-def _copy(a: Array, b: Array) -> None:
-    """Copy b into a; slices would take seconds to compile."""
-    for i in range(len(b)):
-        a[i] = b[i]
-
-
-@compiled
-def _normalise(a: Array, al: Array, size: int) -> float:
-    """a /= |a|, in place; returns |a| as one float."""
-    s, e = dot(a, al, a, al, size)
-    if s <= 0.0:
-        return 0.0
-    n, nl = root(s, e)
-    for i in range(len(a)):
-        a[i], al[i] = div(a[i], al[i], n, nl)
-    return n
 
 
 @compiled
@@ -193,75 +168,73 @@ def products(a: Array, al: Array, b: Array, bl: Array) -> Pair:
     high, low = np.empty((len(a), len(b))), np.empty((len(a), len(b)))
     for i in range(len(a)):
         for j in range(len(b)):
-            high[i, j], low[i, j] = dot(a[i], al[i], b[j], bl[j], a.shape[1])
+            high[i, j], low[i, j] = dot(a, al, i, b, bl, j, a.shape[1])
     return high, low
 
 
 @compiled
+def _subtract(a: Array, al: Array, factors: Array, factors_low: Array, b: Array, bl: Array) -> None:
+    """a -= factors b, in place, for matrices."""
+    for i in range(a.shape[0]):
+        for k in range(b.shape[0]):
+            f, fl = factors[i, k], factors_low[i, k]
+            for n in range(a.shape[1]):
+                p, e = mul(b[k, n], bl[k, n], f, fl)
+                a[i, n], al[i, n] = add(a[i, n], al[i, n], -p, -e)
+
+
+def _normalise(a: Array, al: Array) -> Pair:
+    """Divide a matrix of one row by the length of the row, in place; returns the length, 1 x 1."""
+    length, low = products(a, al, a, al)
+    if length[0, 0] <= 0.0:
+        return zeros(1, 1)
+    length, low = root(length, low)
+    a[:], al[:] = div(a, al, length, low)
+    return length, low
+
+
 def orthonormal_frame(rows: Array, low: Array, dim: int, first: int, own: int) -> tuple[Array, Array, Array]:
     """`dim` orthonormal vectors (high and low parts) chosen greedily to span the rows, and for each row the distance
     from their span; for the first rows, from the span of the first `own` vectors, which are chosen from these rows.
 
     Gram-Schmidt with the longest remainder as the next pivot; each remainder is orthogonalised twice.
     """
-    size = rows.shape[1]
-    remainders, remainders_low = np.empty(rows.shape), np.zeros(rows.shape)
-    for i in range(len(rows)):
-        _copy(remainders[i], rows[i])
-        _copy(remainders_low[i], low[i])
-    frame, frame_low = np.zeros((dim, size)), np.zeros((dim, size))
-    lengths = np.empty(len(rows))
-    for i in range(len(rows)):
-        lengths[i] = np.sqrt(max(0.0, dot(remainders[i], remainders_low[i], remainders[i], remainders_low[i], size)[0]))
+    rest, rest_low = rows.copy(), low.copy()
+    frame, frame_low = zeros(dim, rows.shape[1])
+    lengths = np.linalg.norm(rest, axis=1)
     for k in range(dim):
         start, stop = (0, first) if k < own else (first, len(rows))
-        pivot = start
-        for i in range(start, stop):
-            if lengths[i] > lengths[pivot]:
-                pivot = i
-        _copy(frame[k], remainders[pivot])
-        _copy(frame_low[k], remainders_low[pivot])
+        pivot = start + int(np.argmax(lengths[start:stop])) if start < stop else 0
+        new, before = slice(k, k + 1), slice(k)
+        frame[new], frame_low[new] = rest[pivot], rest_low[pivot]
+        row = frame[new], frame_low[new]
         for _ in range(2):
-            for j in range(k):
-                f, fl = dot(frame[k], frame_low[k], frame[j], frame_low[j], size)
-                _subtract(frame[k], frame_low[k], frame[j], frame_low[j], f, fl)
-        if _normalise(frame[k], frame_low[k], size) == 0.0:
-            return frame[:k], frame_low[:k], lengths
-        for i in range(start, len(rows)):
-            if lengths[i] > 0.0:
-                f, fl = dot(remainders[i], remainders_low[i], frame[k], frame_low[k], size)
-                _subtract(remainders[i], remainders_low[i], frame[k], frame_low[k], f, fl)
-                lengths[i] = np.sqrt(
-                    max(0.0, dot(remainders[i], remainders_low[i], remainders[i], remainders_low[i], size)[0])
-                )
+            _subtract(*row, *products(*row, frame[before], frame_low[before]), frame[before], frame_low[before])
+        if _normalise(*row)[0][0, 0] == 0.0:
+            return frame[before], frame_low[before], lengths
+        others = rest[start:], rest_low[start:]
+        _subtract(*others, *products(*others, *row), *row)
+        lengths[start:] = np.where(lengths[start:] > 0.0, np.linalg.norm(others[0], axis=1), 0.0)
         lengths[pivot] = 0.0
     return frame, frame_low, lengths
 
 
-@compiled
 def triangle(matrix: Array, low: Array) -> Pair:
     """The factor R of a QR factorisation, by Gram-Schmidt on the columns.
 
     The last entry of the last row is the distance of the last column from the span of the others.
     """
-    size, count = matrix.shape
-    columns, columns_low = np.empty((count, size)), np.empty((count, size))
-    for i in range(size):
-        for k in range(count):
-            columns[k, i], columns_low[k, i] = matrix[i, k], low[i, k]
-    high, low_part = np.zeros((count, count)), np.zeros((count, count))
+    columns, columns_low = matrix.T.copy(), low.T.copy()
+    count = len(columns)
+    high, low_part = zeros(count, count)
     for k in range(count):
-        norm = dot(columns[k], columns_low[k], columns[k], columns_low[k], size)
-        if norm[0] <= 0.0:
+        row, others = (columns[k : k + 1], columns_low[k : k + 1]), (columns[k + 1 :], columns_low[k + 1 :])
+        length, length_low = _normalise(*row)
+        if length[0, 0] == 0.0:
             continue
-        n, nl = root(norm[0], norm[1])
-        high[k, k], low_part[k, k] = n, nl
-        for i in range(size):
-            columns[k, i], columns_low[k, i] = div(columns[k, i], columns_low[k, i], n, nl)
-        for j in range(k + 1, count):
-            f, fl = dot(columns[k], columns_low[k], columns[j], columns_low[j], size)
-            high[k, j], low_part[k, j] = f, fl
-            _subtract(columns[j], columns_low[j], columns[k], columns_low[k], f, fl)
+        factors, factors_low = products(*others, *row)
+        high[k, k:], low_part[k, k:] = np.append(length, factors), np.append(length_low, factors_low)
+        _subtract(*others, factors, factors_low, *row)
     return high, low_part
 
 
@@ -276,30 +249,29 @@ def jacobi(matrix: Array, low: Array, size: int) -> bool:
     count = matrix.shape[0]
     floor = np.empty(count)  # squared norm at which a row counts as 0: such a row depends on the others
     for i in range(count):
-        floor[i] = (64.0 * UNIT) ** 2 * dot(matrix[i], low[i], matrix[i], low[i], size)[0]
+        floor[i] = (64.0 * UNIT) ** 2 * dot(matrix, low, i, matrix, low, i, size)[0]
     for _ in range(60):
         turned = False
         for i in range(count):
             for j in range(i + 1, count):
-                a, al = dot(matrix[i], low[i], matrix[i], low[i], size)
-                b, bl = dot(matrix[j], low[j], matrix[j], low[j], size)
-                c, cl = dot(matrix[i], low[i], matrix[j], low[j], size)
+                a, al = dot(matrix, low, i, matrix, low, i, size)
+                b, bl = dot(matrix, low, j, matrix, low, j, size)
+                c, cl = dot(matrix, low, i, matrix, low, j, size)
                 if a <= floor[i] or b <= floor[j] or abs(c) <= 16.0 * UNIT * np.sqrt(a) * np.sqrt(b):
                     continue
                 turned = True
                 # tan of the angle: the smaller root of t^2 + 2 zeta t - 1 = 0, zeta = (b - a) / (2 c)
                 gap, gap_low = sub(b, bl, a, al)
                 zeta, zeta_low = div(gap, gap_low, 2.0 * c, 2.0 * cl)
-                if abs(zeta) > 1e150:
-                    t, tl = div(0.5, 0.0, zeta, zeta_low)
-                else:
+                long, long_low = abs(zeta), 0.0  # the root of 1 + zeta^2
+                if long < 1e150:
                     square, square_low = mul(zeta, zeta_low, zeta, zeta_low)
                     square, square_low = add(square, square_low, 1.0, 0.0)
                     long, long_low = root(square, square_low)
-                    if zeta < 0.0:
-                        long, long_low = -long, -long_low
-                    long, long_low = add(zeta, zeta_low, long, long_low)
-                    t, tl = div(1.0, 0.0, long, long_low)
+                if zeta < 0.0:
+                    long, long_low = -long, -long_low
+                long, long_low = add(zeta, zeta_low, long, long_low)
+                t, tl = div(1.0, 0.0, long, long_low)
                 square, square_low = mul(t, tl, t, tl)
                 square, square_low = add(square, square_low, 1.0, 0.0)
                 long, long_low = root(square, square_low)
@@ -318,24 +290,15 @@ def jacobi(matrix: Array, low: Array, size: int) -> bool:
     return False
 
 
-@compiled
 def least_squares(matrix: Array, low: Array, rhs: Array, rhs_low: Array) -> Pair:
     """The x that minimises |matrix x - rhs|; NaN unless the matrix has full column rank."""
-    count, size = matrix.shape
-    both, both_low = np.empty((count, size + 1)), np.empty((count, size + 1))
-    for i in range(count):
-        _copy(both[i], matrix[i])
-        _copy(both_low[i], low[i])
-        both[i, size], both_low[i, size] = rhs[i], rhs_low[i]
-    high, low_part = triangle(both, both_low)
-    x, xl = np.empty(size), np.empty(size)
+    size = matrix.shape[1]
+    high, low_part = triangle(np.column_stack([matrix, rhs]), np.column_stack([low, rhs_low]))
+    x, xl = high[:size, size].copy(), low_part[:size, size].copy()
+    if not high.diagonal()[:size].all():
+        return np.full(size, np.nan), xl
     for i in range(size - 1, -1, -1):
-        if high[i, i] == 0.0:
-            x[:] = np.nan
-            return x, xl
-        x[i], xl[i] = high[i, size], low_part[i, size]
-        for j in range(i + 1, size):
-            p, e = mul(high[i, j], low_part[i, j], x[j], xl[j])
-            x[i], xl[i] = add(x[i], xl[i], -p, -e)
         x[i], xl[i] = div(x[i], xl[i], high[i, i], low_part[i, i])
+        p, e = mul(high[:i, i], low_part[:i, i], x[i], xl[i])
+        x[:i], xl[:i] = sub(x[:i], xl[:i], p, e)
     return x, xl

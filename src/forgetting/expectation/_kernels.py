@@ -10,28 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from forgetting.compute.compiling import compiled, compiled_fast
+from forgetting.compute.compiling import compiled, compiled_fast, inlined
 from forgetting.compute.twofold import add, dot, mul
 from forgetting.core.arrays import Array, IntArray
 
 
-# rows are copied and cleared by loops: slices of arrays take seconds to compile
-@compiled
+# entries are named by all their numbers, and cleared by loops: views and slices of arrays take seconds to compile
+@inlined
 def _clear(a: Array) -> None:
-    for i in range(len(a)):
-        a[i] = 0.0
-
-
-@compiled
-def _clear_all(a: Array) -> None:
-    for i in range(len(a)):
-        _clear(a[i])
-
-
-@compiled
-def _copy(a: Array, b: Array) -> None:
-    for i in range(len(b)):
-        a[i] = b[i]
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = 0.0
 
 
 @compiled
@@ -41,20 +30,18 @@ def _products(
     """Compute the rows first..last of b^T A."""
     size = a.shape[0]
     for i in range(first, last):
-        row, row_low = out[i], out_low[i]
-        _clear(row)
-        _clear(row_low)
+        for j in range(size):
+            out[i, j], out_low[i, j] = 0.0, 0.0
         for n in range(size):
             b, bl = right[i, n], right_low[i, n]
             if b == 0.0:
                 continue
-            x, xl = a[n], al[n]
             for j in range(size):
-                p, e = mul(x[j], xl[j], b, bl)
-                row[j], row_low[j] = add(row[j], row_low[j], p, e)
+                p, e = mul(a[n, j], al[n, j], b, bl)
+                out[i, j], out_low[i, j] = add(out[i, j], out_low[i, j], p, e)
 
 
-@compiled
+@inlined
 def _complete(
     left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, out: Array, out_low: Array
 ) -> None:
@@ -63,22 +50,20 @@ def _complete(
     block, block_low = np.empty((count, count)), np.empty((count, count))
     for i in range(count):
         for j in range(i + 1):
-            b, bl = dot(out[first + i], out_low[first + i], right[first + j], right_low[first + j], size)
+            b, bl = dot(out, out_low, first + i, right, right_low, first + j, size)
             block[i, j], block_low[i, j] = 0.5 * b, 0.5 * bl
             block[j, i], block_low[j, i] = 0.5 * b, 0.5 * bl
-    for i in range(count):
-        row, row_low = out[first + i], out_low[first + i]
+    for i in range(first, last):
         for n in range(size):
-            row[n], row_low[n] = -row[n], -row_low[n]
-        for j in range(count):
-            f, fl = block[i, j], block_low[i, j]
-            other, other_low = left[first + j], left_low[first + j]
+            out[i, n], out_low[i, n] = -out[i, n], -out_low[i, n]
+        for j in range(first, last):
+            f, fl = block[i - first, j - first], block_low[i - first, j - first]
             for n in range(size):
-                p, e = mul(other[n], other_low[n], f, fl)
-                row[n], row_low[n] = add(row[n], row_low[n], p, e)
+                p, e = mul(left[j, n], left_low[j, n], f, fl)
+                out[i, n], out_low[i, n] = add(out[i, n], out_low[i, n], p, e)
 
 
-@compiled
+@inlined
 def _outer(
     left: Array, left_low: Array, first: int, last: int, p: float, pl: float, done: Array, done_low: Array,
     half: Array, half_low: Array,
@@ -86,18 +71,16 @@ def _outer(
     """half += p a times the completed products of one task."""
     size = left.shape[1]
     for i in range(first, last):
-        row, row_low = done[i], done_low[i]
         for n in range(size):
             if left[i, n] == 0.0:
                 continue
             f, fl = mul(left[i, n], left_low[i, n], p, pl)
-            x, xl = half[n], half_low[n]
             for j in range(size):
-                q, e = mul(row[j], row_low[j], f, fl)
-                x[j], xl[j] = add(x[j], xl[j], q, e)
+                q, e = mul(done[i, j], done_low[i, j], f, fl)
+                half[n, j], half_low[n, j] = add(half[n, j], half_low[n, j], q, e)
 
 
-@compiled
+@inlined
 def _add_symmetric(a: Array, al: Array, half: Array, half_low: Array) -> None:
     """a += half + half^T, symmetric to the last bit."""
     size = len(a)
@@ -109,28 +92,28 @@ def _add_symmetric(a: Array, al: Array, half: Array, half_low: Array) -> None:
             a[j, i], al[j, i] = s, e
 
 
-@compiled
-def _step_of_error(left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array) -> None:
-    """half += p C for one task, in float64."""
+@inlined
+def _step_of_error(
+    left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array, squares: Array
+) -> None:
+    """half += p C for one task, in float64; squares[i] becomes b_i^T A b_i for its directions."""
     size, count = left.shape[1], last - first
-    row = np.empty((count, size))
+    row, done = np.empty((count, size)), np.empty((count, size))
     for i in range(count):
         for n in range(size):
             value = 0.0
             for j in range(size):
                 value += right[first + i, j] * a[j, n]
-            row[i, n] = value
-    done = np.empty((count, size))
+            row[i, n], done[i, n] = value, -value
     for i in range(count):
-        for n in range(size):
-            done[i, n] = -row[i, n]
-        for j in range(count):
+        for j in range(first, last):
             value = 0.0
             for n in range(size):
-                value += row[i, n] * right[first + j, n]
+                value += row[i, n] * right[j, n]
+            if j == first + i:
+                squares[j] = value
             for n in range(size):
-                done[i, n] += 0.5 * value * left[first + j, n]
-    for i in range(count):
+                done[i, n] += 0.5 * value * left[j, n]
         for n in range(size):
             f = p * left[first + i, n]
             for j in range(size):
@@ -138,18 +121,23 @@ def _step_of_error(left: Array, right: Array, first: int, last: int, p: float, a
 
 
 @compiled
+def _squares(right: Array, right_low: Array, work: Array, work_low: Array, high: Array, low: Array) -> None:
+    """Inner products of the rows of b^T A and of b^T."""
+    for i in range(len(right)):
+        high[i], low[i] = dot(work, work_low, i, right, right_low, i, right.shape[1])
+
+
 def read(right: Array, right_low: Array, a: Array, al: Array) -> tuple[Array, Array]:
     """Compute b_i^T A b_i for each of the R directions."""
-    rows, size = right.shape
-    work, work_low = np.empty((rows, size)), np.empty((rows, size))
+    rows = len(right)
+    work, work_low = np.empty(right.shape), np.empty(right.shape)
     _products(right, right_low, 0, rows, a, al, work, work_low)
     high, low = np.empty(rows), np.empty(rows)
-    for i in range(rows):
-        high[i], low[i] = dot(work[i], work_low[i], right[i], right_low[i], size)
+    _squares(right, right_low, work, work_low, high, low)
     return high, low
 
 
-@compiled
+@inlined
 def spread(a: Array, dim: int) -> float:
     """The trace of A without the constant."""
     value = 0.0
@@ -158,7 +146,7 @@ def spread(a: Array, dim: int) -> float:
     return value
 
 
-@compiled
+@inlined
 def add_noise(error: Array, moment: Array, dim: int, relative: float, uniform: float, own: float) -> None:
     """error += relative * moment + (uniform + own * tr error) I, the identity on the first `dim` coordinates."""
     size = len(error)
@@ -188,73 +176,55 @@ def advance(
     reading a square adds.
     """
     rows, size = right.shape
-    tasks = len(offsets) - 1
-    count = len(stack)
+    tasks, count = len(offsets) - 1, len(stack)
     half, half_low, error_half = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     work, work_low = np.empty((rows, size)), np.empty((rows, size))
-    first_work, first_low = np.empty((rows, size)), np.empty((rows, size))
-    before, before_low = np.empty((size, size)), np.empty((size, size))
+    now, now_low = np.empty((rows, size)), np.empty((rows, size))  # completed products of E z z^T
+    doubts = np.empty(rows)
     for t in range(len(order)):
         only = order[t]
         start, stop = (0, tasks) if only < 0 else (only, only + 1)
         tau = spread(stack[0], dim) + base
         trace = spread(error, size)
-        for i in range(size):
-            _copy(before[i], stack[0, i])
-            _copy(before_low[i], stack_low[0, i])
-        for s in range(count):
-            _clear_all(half)
-            _clear_all(half_low)
+        sums[0] += tau
+        _clear(error_half)
+        relative, uniform, own = 0.0, 0.0, 0.0
+        for m in range(start, stop):
+            p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
+            if p == 0.0:
+                continue
+            first, last = offsets[m], offsets[m + 1]
+            _products(right, right_low, first, last, stack[0], stack_low[0], now, now_low)
+            _step_of_error(left, right, first, last, p, error, error_half, doubts)
+            for i in range(first, last):
+                v, vl = dot(now, now_low, i, right, right_low, i, size)
+                v, vl = mul(v, vl, p, pl)
+                learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
+                learnt_doubt[i] += p * (max(doubts[i], 0.0) + noise[m, 3] * tau + noise[m, 2] * trace)
+            _complete(left, left_low, right, right_low, first, last, now, now_low)
+            relative = max(relative, noise[m, 0])
+            uniform += p * noise[m, 1] * tau
+            own = max(own, noise[m, 2])
+        for s in range(count - 1, -1, -1):  # E z z^T moves last: the others read it
+            done, done_low = (work, work_low) if s > 0 else (now, now_low)
+            _clear(half)
+            _clear(half_low)
             for m in range(start, stop):
                 p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
                 if p == 0.0:
                     continue
                 first, last = offsets[m], offsets[m + 1]
-                _products(right, right_low, first, last, stack[s], stack_low[s], work, work_low)
-                if s == 0:
-                    for i in range(first, last):
-                        v, vl = dot(work[i], work_low[i], right[i], right_low[i], size)
-                        v, vl = mul(v, vl, p, pl)
-                        learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
-                _complete(left, left_low, right, right_low, first, last, work, work_low)
-                if s == 0:
-                    for i in range(first, last):
-                        _copy(first_work[i], work[i])
-                        _copy(first_low[i], work_low[i])
-                _outer(left, left_low, first, last, p, pl, work, work_low, half, half_low)
+                if s > 0:
+                    _products(right, right_low, first, last, stack[s], stack_low[s], work, work_low)
+                    _complete(left, left_low, right, right_low, first, last, work, work_low)
+                _outer(left, left_low, first, last, p, pl, done, done_low, half, half_low)
+                if m == s - 1:  # E c_m z z^T grows by what was learned just now
+                    _outer(left, left_low, first, last, p, pl, now, now_low, half, half_low)
+                    for i in range(size):
+                        for j in range(size):
+                            v, vl = mul(stack[0, i, j], stack_low[0, i, j], 0.5 * p, 0.5 * pl)
+                            half[i, j], half_low[i, j] = add(half[i, j], half_low[i, j], v, vl)
             _add_symmetric(stack[s], stack_low[s], half, half_low)
-            if s > 0 and start <= s - 1 < stop:  # E c_m z z^T grows by what was learned just now
-                m = s - 1
-                p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
-                if p == 0.0:
-                    continue
-                _clear_all(half)
-                _clear_all(half_low)
-                _outer(left, left_low, offsets[m], offsets[m + 1], p, pl, first_work, first_low, half, half_low)
-                for i in range(size):
-                    for j in range(size):
-                        v, vl = mul(before[i, j], before_low[i, j], 0.5 * p, 0.5 * pl)
-                        half[i, j], half_low[i, j] = add(half[i, j], half_low[i, j], v, vl)
-                _add_symmetric(stack[s], stack_low[s], half, half_low)
-        _clear_all(error_half)
-        relative, uniform, own = 0.0, 0.0, 0.0
-        for m in range(start, stop):
-            p = chance[m] if only < 0 else 1.0
-            if p == 0.0:
-                continue
-            first, last = offsets[m], offsets[m + 1]
-            for i in range(first, last):
-                doubt = 0.0
-                for n in range(size):
-                    part = 0.0
-                    for j in range(size):
-                        part += error[n, j] * right[i, j]
-                    doubt += right[i, n] * part
-                learnt_doubt[i] += p * (max(doubt, 0.0) + noise[m, 3] * tau + noise[m, 2] * trace)
-            _step_of_error(left, right, first, last, p, error, error_half)
-            relative = max(relative, noise[m, 0])
-            uniform += p * noise[m, 1] * tau
-            own = max(own, noise[m, 2])
         for i in range(size):
             for j in range(i + 1):
                 v = error[i, j] + (error_half[i, j] + error_half[j, i])
@@ -262,7 +232,6 @@ def advance(
                 error[j, i] = v
         # rounding of E itself: relative to the larger of its traces before and after
         add_noise(error, stack[0], dim, relative, uniform + own * trace, own)
-        sums[0] += tau
 
 
 @compiled
@@ -276,21 +245,22 @@ def step_all(
     half, half_low, error_half = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     work, work_low = np.empty((rows, size)), np.empty((rows, size))
     moved, moved_low, moved_error = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
+    squares = np.empty(rows)
     for s in range(len(parents)):
         a, al, error = moments[parents[s]], moments_low[parents[s]], errors[parents[s]]
         target, target_low, target_error = out[places[s]], out_low[places[s]], out_errors[places[s]]
         p, pl = shares[s], shares_low[s]
-        _clear_all(half)
-        _clear_all(half_low)
+        _clear(half)
+        _clear(half_low)
         _products(right, right_low, first, last, a, al, work, work_low)
         _complete(left, left_low, right, right_low, first, last, work, work_low)
         _outer(left, left_low, first, last, 1.0, 0.0, work, work_low, half, half_low)
         for i in range(size):
-            _copy(moved[i], a[i])
-            _copy(moved_low[i], al[i])
+            for j in range(size):
+                moved[i, j], moved_low[i, j] = a[i, j], al[i, j]
         _add_symmetric(moved, moved_low, half, half_low)
-        _clear_all(error_half)
-        _step_of_error(left, right, first, last, 1.0, error, error_half)
+        _clear(error_half)
+        _step_of_error(left, right, first, last, 1.0, error, error_half, squares)
         tau, trace = spread(a, dim) + base, spread(error, size)
         for i in range(size):
             for j in range(size):
