@@ -158,10 +158,16 @@ def greek(words: str) -> str:
 # --------------------------------------------------------------------------------------------------------------- curves
 
 Dashes = Literal["-"] | tuple[int, tuple[float, ...]]
-DASHES: tuple[Dashes, ...] = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
+DASHES: tuple[Dashes, ...] = (
+    (0, (5, 2)),
+    (0, (1.5, 1.5)),
+    (0, (6, 2, 1, 2)),
+    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (9, 1.5)),
+)
 SOFT = "#555555"
-#: places in COLOURS for bounds that have a group: orderings and quantities use the first three
-FOR_BOUNDS = (3, 4, 5, 6)
+#: places in COLOURS for bounds that have a group, one for each family: orderings and quantities use the first three
+FOR_BOUNDS = (3, 4, 5)
 
 
 class CurveLook(NamedTuple):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from forgetting.figures.items import Role, Series, through
 from forgetting.theory.bound import Bound
+from forgetting.theory.numbering import PAPER
 from forgetting.theory.registry import all_bounds
 
 if TYPE_CHECKING:
     from forgetting.theory.evaluation import Row
 
+FAMILIES = 3  # of bounds, each with a colour
 #: how a reader is told that a curve is no guarantee on the given tasks
 NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: its constant is not known"}
 
@@ -105,6 +107,17 @@ def _is_minor(rows: Sequence[Row]) -> bool:
 
 
 def _group(bound: Bound) -> int:
-    """The place of a statement among all that have guarantees, so that it looks the same in every figure."""
-    labels = dict.fromkeys(other.label for other in all_bounds() if bound_role(other) == "bound")
-    return list(labels).index(bound.label) if bound.label in labels else -1
+    """The place of a statement among all that have guarantees, so that it looks the same in every figure.
+
+    The remainder is its family, which has a colour: the paper, this library, or other papers.
+    """
+    family = _family(bound)
+    labels = dict.fromkeys(
+        other.label for other in all_bounds() if bound_role(other) == "bound" and _family(other) == family
+    )
+    return FAMILIES * list(labels).index(bound.label) + family if bound.label in labels else -1
+
+
+def _family(bound: Bound) -> int:
+    """0 for the paper, 1 for what is proved here, 2 for other papers."""
+    return 0 if bound.source.startswith(PAPER) else 1 if bound.status == "proved here" else 2
