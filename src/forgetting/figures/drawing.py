@@ -258,14 +258,11 @@ def _placed(point: tuple[float, float], item: Curves) -> tuple[float, float]:
     return clipped(point[0], item.xlog), clipped(point[1], item.ylog)
 
 
-def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
-    """Draw all curves of an item onto given axes; the legend is in the item's own order.
-
-    `highest` is where the vertical axis ends, if not at the highest curve.
-    """
+def plot_curves(item: Curves, axes: Any) -> None:
+    """Draw all curves of an item onto given axes; the legend is in the item's own order."""
     x, y = curve_spans(item)
     set_axis(axes.xaxis, x, item.xlog, item.whole)
-    set_axis(axes.yaxis, y if highest is None else (y[0], highest), item.ylog)
+    set_axis(axes.yaxis, y, item.ylog)
     order = {series: place for place, series in enumerate(ordered(item))}
     for place, series in enumerate(item.series):
         gid = f"class=series;data-series={'minor' if series.minor else place}"
