@@ -77,7 +77,7 @@ SHAPES = "osv^D"  # of the marks
 AROUND = 1.28  # axes with their words, as part of the axes before their layout
 NARROW, COLUMN = 2.5, 5.0  # inches: narrower axes have fewer names; narrower ones, smaller letters
 HIGH, LOW = 3.5, 2.1  # inches: lower axes have short names; lower ones, fewer
-LETTER = 0.52  # width of a letter, as part of its height
+LETTER = 0.54  # width of a letter, as part of its height
 #: names where there is little room: "Theorem 8", "guarantee, loss"
 SHORT: dict[str, Callable[[str], str]] = {
     "bound": lambda name: name.partition(", ")[0],
@@ -133,7 +133,8 @@ def draw_on(item: Item, axes: Any = None) -> Any:
             plot_panel(item, item.panels[0], axes)
         else:
             raise TypeError(f"no axes for a {item.kind}")
-    beside = letters // 2 if isinstance(item, Bars) else 10  # letters of the words at the left
+    names = [label.get_text() for label in axes.get_yticklabels()] if isinstance(item, Bars) else []
+    beside = max([10, *(3 + len(line) for name in names for line in name.split("\n"))])  # letters left of the axes
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set(size=points, text=_folded(label.get_text(), letters - beside))
     axes.set_title(_folded(shown_words(item.title), int(0.9 * (letters - beside))), fontsize=1.1 * points)

@@ -96,7 +96,7 @@ def _curve(rows: Sequence[Row]) -> Series:
     role = bound_role(bound)
     points = sorted((float(row.k), row.value) for row in rows)
     curve = through(bound.key, points, role, bound.name + {**NO_GUARANTEE, "reference": ": no less"}.get(role, ""))
-    return replace(curve, method=bound.kind, group=_group(bound) if role == "bound" else -1)
+    return replace(curve, method=bound.kind, group=bound_group(bound))
 
 
 def _is_minor(rows: Sequence[Row]) -> bool:
@@ -106,11 +106,13 @@ def _is_minor(rows: Sequence[Row]) -> bool:
     return bound.origin not in ("statement", "trivial") and not any(row.tightest for row in rows)
 
 
-def _group(bound: Bound) -> int:
-    """The place of a statement among all that have guarantees, so that it looks the same in every figure.
+def bound_group(bound: Bound) -> int:
+    """The place of a statement among all that have guarantees, so that it looks the same in every figure; -1 of others.
 
     The remainder is its family, which has a colour: the paper, this library, or other papers.
     """
+    if bound_role(bound) != "bound":
+        return -1
     family = _family(bound)
     labels = dict.fromkeys(
         other.label for other in all_bounds() if bound_role(other) == "bound" and _family(other) == family

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from html import escape
 from typing import Any
 
@@ -19,7 +19,7 @@ from forgetting.figures.text_formats import columns_text, escape_latex, latex_nu
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.tasks import Problem
-from forgetting.theory.curves import bound_role
+from forgetting.theory.curves import bound_group, bound_role
 from forgetting.theory.registry import get_bound
 from forgetting.theory.setting import Setting
 
@@ -209,7 +209,9 @@ class Table(Result):
             bound = get_bound(key)
             points = [(float(k), bound.value(self.setting, k)) for k in steps if bound.why_not(self.setting, k) is None]
             if points:
-                curves.append(through(key, points, bound_role(bound), bound.name))
+                curve = through(key, points, bound_role(bound), bound.name)
+                curves.append(replace(curve, group=bound_group(bound)))
+        curves.sort(key=lambda curve: curve.y[-1] or 0.0)
         return Curves(f"table-{self.name}", self.headline, "", "k, tasks learned", "bound", tuple(curves))
 
     def to_text(self, width: int = 80) -> str:
