@@ -93,6 +93,9 @@ def test_each_family_of_bounds_has_one_name_and_a_colour_of_its_own(size):
     lines = {line.get_label(): line for line in axes.get_lines() if not line.get_label().startswith("_")}
     colours = [line.get_color() for line in lines.values() if line.get_color() in COLOURS]
     assert len(set(colours)) == len(colours) == (2 if size in ("two panels in a column", "two low panels") else 4)
+    dashes = {line._unscaled_dash_pattern[1] for line in lines.values() if line.get_color() in COLOURS}
+    assert {None} < dashes
+    assert len(dashes) == len(colours)  # for eyes that see few colours
     (others,) = [int(name.split()[0]) for name in lines if name.endswith(" other bounds")]
     series = PICTURES["expected with bounds"][0].figure(bounds=True, quantity="loss").series
     assert others + len(lines) - 1 == len(series)  # none is left out
