@@ -625,7 +625,7 @@ GOOD_FOR = {
     "fg.metrics.backward_transfer": {"convention": ["'gem'", "'diaz'"]},
     "fg.metrics.forward_transfer": {"convention": ["'diaz'", "'gem'"]},
     "fg.bounds.crossovers": {"rows": ["'stated'"], "quantities": ["('loss',)"]},
-    "fg.bounds.Evaluation.to_latex": {"rows": ["'stated'", "'all'"]},
+    "fg.bounds.Evaluation.to_latex": {"rows": ["'stated'", "'all'", "'tightest'"]},
     "fg.claims.from_bound": {"key": ["'trivial/loss'", "'thm:cl_by_sgd_wor/loss/D'"]},
     "fg.bounds.Setting": {"problem": ["'regression'"], "mean_projection": ["0.5"], "programs": ["True", "False"]},
     "fg.bounds.Setting.of": {"problem": GOOD["problem"][:6]},

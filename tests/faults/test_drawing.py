@@ -221,14 +221,25 @@ def test_the_audit_of_two_lines_is_drawn_at_any_angle(angle):
     assert page.count("<svg") == 2  # all orders, and forgetting along a pass; one pair of tasks makes no picture
 
 
-def test_the_overview_is_drawn_from_any_numbers():
-    overview = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "_tools" / "overview.py")))
-    line = (Series("trivial/forgetting", (1.0, 2.0, None), (1e-300, 1e300, 0.0), role="bound"),)
-    items = tuple(Curves(key, "", "", "k", "forgetting", line) for key in overview.PANELS)
-    with drawing() as studio:
-        figure = overview.draw_overview(Report("Title", (Section("s", "", "", items),), {}), studio)
-        assert len(figure.axes) == 2
-        figure.canvas.draw()
+def test_the_pictures_of_the_readme_are_what_its_words_say(tmp_path):
+    pictures_of = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "_tools" / "pictures.py")))
+    pictures_of.main([str(tmp_path)])
+    made = {path.name for path in tmp_path.iterdir()}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert made == set(re.findall(r"docs/images/([\w-]+\.png)", readme))
+    shares = [f"{share:.2g} %" for share in pictures_of.forgotten_by_schedule().values()]
+    assert re.findall(r"\d[\d.]* %", re.search(r'overview.png" alt="([^"]*)"', readme)[1]) == shares
+    values = pictures_of.forgotten_by_order()
+    low, high = values[values < 6], values[values > 6]
+    words = (
+        f"{len(values)} orders: {len(low)} orders forget between {low.min():.1f} and {low.max():.1f}, and {len(high)} "
+    )
+    assert f"{words}between {high.min():.1f} and {high.max():.1f}, the given order among them" in readme
+    assert values[0] in high
+    left = pictures_of.residuals()
+    assert left["rows in order"][24] > 0.01
+    assert left["random rows"][20] < 1e-8 < left["random rows"][19]
+    assert left["fg.solve"][12] < 1e-8 < left["fg.solve"][11]
 
 
 def test_very_many_names_and_runs_are_still_a_picture():

@@ -53,7 +53,7 @@ def test_a_theorist_gets_a_figure_and_tables_for_a_paper(folder, capsys):
     assert exact < tightest < 1
     for name in ("bounds.tex", "table1.tex"):
         latex = (folder / name).read_text(encoding="utf-8")
-        for part in ("table", "tabular"):
+        for part in ("table*", "tabular"):
             assert latex.count(rf"\begin{{{part}}}") == latex.count(rf"\end{{{part}}}") == 1
         rows = re.search(r"\\midrule\n(.*)\\bottomrule", latex, re.DOTALL)[1].strip().splitlines()
         assert len({re.sub(r"\\&", "", row).count("&") for row in rows}) == 1

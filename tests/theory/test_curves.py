@@ -88,7 +88,7 @@ def test_only_guarantees_have_colours(rows):
 def test_legends_show_the_dashes_and_the_colours_of_their_curves(tasks):
     e = fg.expect(tasks, "with-replacement", STEPS, quantities="loss")
     axes = e.plot(bounds=True)
-    (legend,) = axes.figure.legends
+    legend = axes.get_legend()
     drawn = {line.get_label(): line for line in axes.get_lines()}
     for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True):
         line = drawn[text.get_text()]

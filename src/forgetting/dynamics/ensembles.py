@@ -147,9 +147,9 @@ class Ensemble(Result):
             Series("median and 90 % of the runs", steps, column(table["median"]), low, high, "simulated", group=0),
             Series("mean", steps, column(table["mean loss"]), role="simulated", group=1),
         )
-        return Curves(
-            "runs", self.headline, "", "k, tasks learned", "loss", curves, xlog=self.order.shape[1] > LONG_RUN
-        )
+        runs, k = self.order.shape
+        title = f"{runs} runs, {self.ordering.in_words}"
+        return Curves("runs", title, self.headline, "k, tasks learned", "loss", curves, xlog=k > LONG_RUN)
 
     def _saved(self) -> dict[str, Any]:
         return field_values(self, "device") | {"geometry": compiled_form(self.problem, self.scheme)[1]}

@@ -74,7 +74,11 @@ def curve_spans(item: Curves) -> tuple[Span, Span]:
     ((0.5, 2.0), (0.5, 1.5))
     """
     points = [point for series in item.series for point in curve_points(series, item)]
-    return span([x for x, _ in points], item.xlog), span([y for _, y in points], item.ylog, air=0.03)
+    heights = [y for _, y in points]
+    heights = [y for _, y in points]
+    lowest = 0.1 * min(heights, default=0.0) if item.ylog else -math.inf  # of a band, what is near the curves
+    bands = [max(end, lowest) for series in item.series for _, *ends in band_points(series, item) for end in ends]
+    return span([x for x, _ in points], item.xlog), span([*heights, *bands], item.ylog, air=0.03)
 
 
 def curve_points(series: Series, item: Curves) -> list[tuple[float, float]]:

@@ -7,9 +7,11 @@ Artists carry attributes for the page in their `gid`, as "name=value;name=value"
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,7 @@ from forgetting.figures.items import (
 )
 from forgetting.figures.style import (
     COLOURS,
+    FOR_BOUNDS,
     GRAY,
     IDLE,
     PAPER,
@@ -71,6 +74,16 @@ SHADES = 41  # of a matrix; matplotlib draws a bar of fewer than 50 as shapes
 BINS = 30
 DECADES = 3.0  # values that span more are drawn on a logarithmic axis
 SHAPES = "osv^D"  # of the marks
+AROUND = 1.28  # axes with their words, as part of the axes before their layout
+NARROW, COLUMN = 2.5, 5.0  # inches: narrower axes have fewer names; narrower ones, smaller letters
+HIGH, LOW = 3.5, 2.1  # inches: lower axes have short names; lower ones, fewer
+LETTER = 0.54  # width of a letter, as part of its height
+#: names where there is little room: "Theorem 8", "guarantee, loss"
+SHORT: dict[str, Callable[[str], str]] = {
+    "bound": lambda name: name.partition(", ")[0],
+    "worst": lambda name: "a worst case",
+    "guarantee": lambda name: name.partition(": ")[0],
+}
 PANEL = 0.5  # height of a panel, as part of the height of a figure
 
 
@@ -85,33 +98,92 @@ def draw(item: Item, studio: Studio, look: Look = PAPER) -> Any:
 
 
 def draw_on(item: Item, axes: Any = None) -> Any:
-    """Draw curves, bars, a matrix or the first panel of a spread onto axes of pyplot (None: new ones); returns them."""
+    """Draw curves, bars, a matrix or the first panel of a spread onto axes of pyplot (None: new ones); returns them.
+
+    Letters, lines of words and the number of names follow the size of the axes, and the legend is below them. A figure
+    without a layout gets the constrained one, which leaves room for both.
+    """
+    from matplotlib import rcParams
     from matplotlib.axes import Axes
 
-    own = axes is None
-    if own:
+    if axes is None:
         import matplotlib.pyplot as plt
 
-        axes = plt.subplots(layout="constrained")[1]
+        wide, tall = rcParams["figure.figsize"]
+        if isinstance(item, Bars):
+            tall = max(tall, 0.3 * len(item.names) + 1.5)
+        axes = plt.subplots(figsize=(wide, tall), layout="constrained")[1]
     as_kind(axes, Axes, "axes of matplotlib", "ax: ")
+    figure = axes.figure.canvas.figure  # of a subfigure, too
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    width, height = AROUND * axes.bbox.width / figure.dpi, AROUND * axes.bbox.height / figure.dpi
+    most = 7 if width < NARROW else 8 if width < COLUMN or isinstance(item, Bars) else math.inf
+    points = min(rcParams["font.size"], most)
+    letters = int(width / (LETTER * points / 72))
+    axes.tick_params(labelsize=points)
     with np.errstate(all="ignore"):
         if isinstance(item, Curves):
-            plot_curves(item, axes)
-            if own:  # a legend below the axes hides no curve
-                axes.figure.legend(loc="outside lower center", fontsize="small", handlelength=3.4)
-            else:
-                axes.legend(fontsize="small", handlelength=3.4)
+            plot_curves(_few(item, width, height), axes)
         elif isinstance(item, Matrix):
             plot_matrix(item, axes)
         elif isinstance(item, Bars):
-            plot_bars(item, axes)
+            plot_bars(item, axes, (72 * height - 10 * points) / (1.3 * points), letters // 2)
         elif isinstance(item, Spread) and item.panels:
             plot_panel(item, item.panels[0], axes)
-            axes.legend(fontsize="small")
         else:
             raise TypeError(f"no axes for a {item.kind}")
-    axes.set_title(shown_words(item.title))
+    names = [label.get_text() for label in axes.get_yticklabels()] if isinstance(item, Bars) else []
+    beside = max([10, *(3 + len(line) for name in names for line in name.split("\n"))])  # letters left of the axes
+    for label in (axes.xaxis.label, axes.yaxis.label):
+        label.set(size=points, text=_folded(label.get_text(), letters - beside))
+    axes.set_title(_folded(shown_words(item.title), int(0.9 * (letters - beside))), fontsize=1.1 * points)
+    _legend_under(axes, letters, 0.8 * beside, points)
     return axes
+
+
+def _folded(words: str, letters: int) -> str:
+    """The words in lines of at most so many letters, which end between words."""
+    return textwrap.fill(words, max(letters, 8), break_on_hyphens=False)
+
+
+def _few(item: Curves, width: float, height: float) -> Curves:
+    """The curves with one name for each family of bounds, that of the smallest: the others are thin and gray.
+
+    Axes that are not high have short names, and small ones name one bound in all.
+    """
+    small = width < NARROW or height < LOW
+    series: list[Series] = []
+    named: set[tuple[str, int]] = set()
+    for curve in item.series:
+        if curve.role in ("bound", "worst", "rate") and not curve.minor:
+            family = (curve.role, curve.group % len(FOR_BOUNDS))
+            curve = replace(curve, minor=family in named or curve.role == "rate" or (small and bool(named)))
+            named.add(family)
+        if height < HIGH and curve.role in SHORT:
+            curve = replace(curve, label=SHORT[curve.role](short_name(curve)))
+        series.append(curve)
+    return replace(item, series=tuple(series))
+
+
+def _legend_under(axes: Any, letters: int, left: float, points: float) -> None:
+    """Draw the legend below the words of the horizontal axis, from so many letters left of the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    handles, labels = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    labels = [_folded(label, letters - 7) for label in labels[:NAMES]]
+    longest = {n: [max(map(len, part)) for part in np.array_split(labels, n)] for n in (3, 2) if n <= len(labels)}
+    columns = next((n for n, sizes in longest.items() if sum(sizes) + 7 * n <= letters), 1)
+    lines = 1 + axes.get_xlabel().count("\n")
+    down = (1.3 * (1 + lines) * points + 9) / 72  # marks, their words, and those of the axis
+    shift = ScaledTranslation(-left * LETTER * points / 72, -down, axes.figure.dpi_scale_trans)
+    axes.legend(
+        handles[:NAMES], labels, fontsize=points, handlelength=2.4, labelspacing=0.3, columnspacing=1.5, frameon=False,
+        loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=axes.transAxes + shift, borderpad=0.0,
+        borderaxespad=0.0, ncols=columns,
+    )  # fmt: skip
 
 
 def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str, bytes]:
@@ -180,21 +252,18 @@ def _name_directly(item: Curves, axes: Any) -> None:
 def _others(item: Curves) -> str:
     """The legend entry of all thin gray curves together."""
     gray = sum(series.minor for series in item.series)
-    return f"{gray} other bound{'s' if gray > 1 else ''} and variants" if gray else ""
+    return f"{gray} other bound{'s' if gray > 1 else ''}" if gray else ""
 
 
 def _placed(point: tuple[float, float], item: Curves) -> tuple[float, float]:
     return clipped(point[0], item.xlog), clipped(point[1], item.ylog)
 
 
-def plot_curves(item: Curves, axes: Any, highest: float | None = None) -> None:
-    """Draw all curves of an item onto given axes; the legend is in the item's own order.
-
-    `highest` is where the vertical axis ends, if not at the highest curve.
-    """
+def plot_curves(item: Curves, axes: Any) -> None:
+    """Draw all curves of an item onto given axes; the legend is in the item's own order."""
     x, y = curve_spans(item)
     set_axis(axes.xaxis, x, item.xlog, item.whole)
-    set_axis(axes.yaxis, y if highest is None else (y[0], highest), item.ylog)
+    set_axis(axes.yaxis, y, item.ylog)
     order = {series: place for place, series in enumerate(ordered(item))}
     for place, series in enumerate(item.series):
         gid = f"class=series;data-series={'minor' if series.minor else place}"
@@ -415,25 +484,46 @@ def _bars(item: Bars, studio: Studio, look: Look) -> Any:
     tall = replace(look, width=wide, height=max(look.height, 0.25 * len(item.names) + 0.8))
     figure, axes = _figure(item, studio, tall)
     plot_bars(item, axes)
+    legend_below(figure, look, *axes.get_legend_handles_labels())
     return figure
 
 
-def plot_bars(item: Bars, axes: Any) -> None:
-    """Draw a dot for each name on given axes, from the top down; marked dots are filled."""
+def plot_bars(item: Bars, axes: Any, lines: float = math.inf, letters: int = WIDE_LABEL) -> None:
+    """Draw a dot for each name on given axes, from the top down; marked dots are filled.
+
+    There is room for so many lines of words, each of so many letters. Of more names than fit the first are drawn, one
+    for each beginning before a comma.
+    """
+    names = [_folded(shown_words(name, WIDE_LABEL), letters) for name in item.names]
+    if sum(name.count("\n") + 1 for name in names) > lines:
+        first = {name.partition(", ")[0]: place for place, name in reversed([*enumerate(item.names)])}
+        folded = {
+            _folded(shown_words(name, WIDE_LABEL), letters): first[name]
+            for name in sorted(first, key=lambda name: first[name])
+        }
+        high = [name.count("\n") + 1 for name in folded]
+        pairs = [sum(pair) / 2 for pair in pairwise(high)]  # the distance that two neighbours need
+        fit = (n for n in range(len(high), 2, -1) if n * max(pairs[: n - 1]) <= lines)
+        names = list(folded)[: next(fit, 2)]
+        kept = [folded[name] for name in names]
+        item = replace(
+            item, xlabel=f"{item.xlabel} ({len(kept)} of {len(item.names)})", names=tuple(names),
+            values=tuple(item.values[place] for place in kept),
+            marked=tuple(kept.index(place) for place in item.marked if place in kept),
+        )  # fmt: skip
     places = [place for place, value in enumerate(item.values) if known(value) and (value > 0 or not item.log)]
     values = [clipped(item.values[place] or 0.0, item.log) for place in places]
-    lines = [] if not known(item.line) else [clipped(item.line, item.log)]
-    set_axis(axes.xaxis, span([*values, *lines], item.log, air=0.05), item.log)
+    crossing = [] if not known(item.line) else [clipped(item.line, item.log)]
+    set_axis(axes.xaxis, span([*values, *crossing], item.log, air=0.05), item.log)
     for place, value in zip(places, values, strict=True):
         filled = COLOURS[0] if place in item.marked else "none"
         axes.plot(value, place, marker="o", color=COLOURS[0], markerfacecolor=filled, clip_on=False)
-    for line in lines:
-        axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=shown_words(item.line_name, NAME))
-    if lines:
-        axes.legend(fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0))
-    axes.set_yticks(range(len(item.names)), [shown_words(name, WIDE_LABEL) for name in item.names])
+    for line in crossing:
+        name = shown_words(item.line_name, NAME)
+        axes.axvline(line, color=COLOURS[1], linewidth=1.2, label=name, gid="class=crossing")
+    axes.set_yticks(range(len(item.names)), names)
     axes.set_ylim(len(item.names) - 0.5, -0.5)
-    axes.set_xlabel(shown_words(item.xlabel, LABEL))
+    axes.set_xlabel(shown_words(item.xlabel, 2 * LABEL))
 
 
 # -------------------------------------------------------------------------------------------------------- distributions

@@ -1,9 +1,9 @@
 """The style of figures: sizes and fonts on paper and on a page, colours, names of curves, and how each curve is drawn.
 
-Colours are those that people who see fewer colours tell apart (Okabe and Ito). A statement has the same colour and
-dashes in every figure. Values are solid. Guarantees are dashed and coloured. Gray are the trivial bound, and what is no
-guarantee on the given tasks: worst cases over all tasks (with triangles), and rates whose constant is not known (finely
-dotted).
+Colours are those that people who see fewer colours tell apart (Okabe and Ito). A statement has the same colour in
+every figure, that of its family: the paper, this library, or other papers. Values are solid. Guarantees are dashed and
+coloured. Gray are the trivial bound, and what is no guarantee on the given tasks: worst cases over all tasks (with
+triangles), and rates whose constant is not known (finely dotted).
 """
 
 from __future__ import annotations
@@ -158,10 +158,16 @@ def greek(words: str) -> str:
 # --------------------------------------------------------------------------------------------------------------- curves
 
 Dashes = Literal["-"] | tuple[int, tuple[float, ...]]
-DASHES: tuple[Dashes, ...] = ((0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1, 2)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
+DASHES: tuple[Dashes, ...] = (
+    (0, (5, 2)),
+    (0, (1.5, 1.5)),
+    (0, (6, 2, 1, 2)),
+    (0, (3, 1.2, 1, 1.2, 1, 1.2)),
+    (0, (9, 1.5)),
+)
 SOFT = "#555555"
-#: places in COLOURS for bounds that have a group: orderings and quantities use the first three
-FOR_BOUNDS = (3, 4, 5, 6)
+#: places in COLOURS for bounds that have a group, one for each family: orderings and quantities use the first three
+FOR_BOUNDS = (3, 4, 5)
 
 
 class CurveLook(NamedTuple):
@@ -217,7 +223,9 @@ def _dashes(figure: Curves, series: Series) -> int:
         return _loose(figure).index(series)
     if series.role != "bound":
         return 0
-    place = series.group // len(FOR_BOUNDS)
+    place = sum(
+        divmod(series.group, len(FOR_BOUNDS))
+    )  # families begin with other dashes, for eyes that see few colours
     used = {
         _dashes(figure, other) % len(DASHES)
         for other in figure.series[: figure.series.index(series)]

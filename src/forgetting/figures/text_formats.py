@@ -134,7 +134,10 @@ _LATEX = {letter: f"\\{letter}" for letter in "&%_#${}"} | {
     "≤": r"$\le$", "≥": r"$\ge$", "≈": r"$\approx$", "\u00d7": r"$\times$", "∞": r"$\infty$", "…": r"\ldots{}",
 }  # fmt: skip
 _SCIENTIFIC = re.compile(r"(?<![\w.])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?![\w.])")
-_LONG = 40  # characters of a cell that is broken into lines
+_PAGE, _COLUMN = 94, 45  # letters in a line of a page with two columns, and of one column, in small print
+_COMMA = r",\ "  # between formulas
+_WORDS = 24  # letters in a line of words beside long formulas
+_NUMBER = 11  # letters that a column of numbers takes
 _DIGITS = 3  # significant ones, of numbers in a table of a paper
 
 
@@ -144,6 +147,7 @@ def to_latex(table: Table) -> str:
     >>> print(to_latex(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5), (100, 3.1234e-6)))))
     \begin{table}
     \centering
+    \small
     \caption{Numbers}
     \label{tab:t}
     \begin{tabular}{rr@{}l}
@@ -209,27 +213,73 @@ def latex_number(value: float) -> str:
 def latex_table(
     caption: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[str], label: str = ""
 ) -> str:
-    """A table environment with booktabs rules.
+    """A table environment with booktabs rules that fits a paper with two columns: in one of them, or across both.
 
-    Words are LaTeX already; numbers are numbers, and None an empty cell. A column of numbers is aligned at the decimal
-    points: it is set as two columns, before and after the point, without a space between them.
+    Words are LaTeX already; numbers are numbers, and None an empty cell. Long words and formulas are broken into lines.
+    A column of numbers is aligned at the decimal points: it is set as two columns, before and after the point, without
+    a space between them.
     """
-    shown = [_column(name, [row[place] for row in rows]) for place, name in enumerate(columns)]
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
+    values = [[row[place] for row in rows] for place in range(len(columns))]
+    lengths = [_longest(name, cells) for name, cells in zip(columns, values, strict=True)]
+    star = "*" if sum(lengths) + 2 * len(columns) > _COLUMN else ""
+    fixed = [_all_numbers(cells) for cells in values]
+    rooms = _rooms(lengths, fixed, ["$" not in "".join(map(_text, cells)) for cells in values])
+    shown = [_column(name, cells, room) for name, cells, room in zip(columns, values, rooms, strict=True)]
+    lines = [rf"\begin{{table{star}}}", r"\centering", r"\small", rf"\caption{{{caption}}}"]
     lines += [rf"\label{{tab:{label}}}"] if label else []
     lines += [r"\renewcommand{\arraystretch}{1.5}"] * any(r"\frac" in cell for _, _, cells in shown for cell in cells)
     lines += [rf"\begin{{tabular}}{{{''.join(spec for spec, _, _ in shown)}}}", r"\toprule"]
     lines += [" & ".join(head for _, head, _ in shown) + r" \\", r"\midrule"]
     lines += [" & ".join(cells) + r" \\" for cells in zip(*(cells for _, _, cells in shown), strict=True)]
     lines += [r"\bottomrule", r"\end{tabular}", *(rf"\par\raggedright\footnotesize {note}" for note in notes)]
-    return "\n".join([*lines, r"\end{table}", ""])
+    return "\n".join([*lines, rf"\end{{table{star}}}", ""])
 
 
-def _column(name: str, values: list[Any]) -> tuple[str, str, list[str]]:
-    """The alignment of a column, its heading and its cells."""
-    numeric = [isinstance(value, Real) and not isinstance(value, bool) for value in values]
-    if not any(numeric) or not all(number or value is None for number, value in zip(numeric, values, strict=True)):
-        return "l", name, [_words(value) for value in values]
+def _all_numbers(values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, Real) and not isinstance(value, bool) for value in known)
+
+
+def _longest(name: str, values: Sequence[Any]) -> int:
+    """The letters of the longest cell of a column, about."""
+    return _NUMBER if _all_numbers(values) else max(_size(_text(words)) for words in (name, *values))
+
+
+def _size(words: str) -> int:
+    r"""The letters of words in LaTeX, about: most commands have one, and signs that are not printed have none.
+
+    >>> _size("$d-\\bar r$"), _size("word")
+    (4, 4)
+    """
+    printed = re.sub(r"\\(frac|left|right|bar)(?![A-Za-z]) ?|[$^_{}]", "", words)
+    printed = re.sub(r"\\(min|max|log|exp|text)(?![A-Za-z]) ?", "xxx", printed)
+    signs = len(re.findall(r"[-+=]|\\[lg]e(?![A-Za-z])", printed)) if "$" in words else 0  # with space around them
+    return len(re.sub(r"\\[A-Za-z]+ ?", "x", printed)) + signs
+
+
+def _rooms(lengths: Sequence[int], fixed: Sequence[bool], breakable: Sequence[bool]) -> list[int | None]:
+    """The letters of a line in each column that is too long for the page; None for one that keeps its length.
+
+    Words give way to formulas, which TeX breaks at few places.
+    """
+    room = _PAGE - 3 * len(lengths) - sum(size for size, number in zip(lengths, fixed, strict=True) if number)
+    rooms: list[int | None] = [None] * len(lengths)
+    wordy = [place for place, number in enumerate(fixed) if not number]
+    if sum(lengths[place] for place in wordy) <= room:
+        return rooms
+    needed = [min(size, _WORDS) if free else size for size, free in zip(lengths, breakable, strict=True)]
+    for done, place in enumerate(sorted(wordy, key=lambda place: needed[place])):
+        share = min(max(room // (len(wordy) - done), 8), needed[place])
+        rooms[place] = share if lengths[place] > share else None
+        room -= share
+    return rooms
+
+
+def _column(name: str, values: list[Any], room: int | None) -> tuple[str, str, list[str]]:
+    """The alignment of a column, its heading and its cells, in lines of so many letters if it has too many."""
+    if not _all_numbers(values):
+        head, *cells = (words if room is None else _lines(words, room) for words in map(_text, (name, *values)))
+        return "l", head, cells
     numbers = ["" if value is None else latex_number(value) for value in values]
     if not any("." in number for number in numbers):
         return "r", name, [f"${number}$" if number else "" for number in numbers]
@@ -240,11 +290,20 @@ def _column(name: str, values: list[Any]) -> tuple[str, str, list[str]]:
     return "r@{}l", rf"\multicolumn{{2}}{{c}}{{{name}}}", cells
 
 
-def _words(value: Any) -> str:
-    """A cell of words, in several lines where it is long and has no formula."""
-    words = "" if value is None else value if isinstance(value, str) else latex_number(value)
-    long = len(words) > _LONG and "$" not in words
-    return rf"\parbox[t]{{0.3\textwidth}}{{\raggedright {words}\strut}}" if long else words
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else latex_number(value)
+
+
+def _lines(words: str, room: int) -> str:
+    """Words in lines of about so many letters; a formula may end a line after its commas; long ones are small."""
+    if not words:
+        return ""
+    parts = words.replace(_COMMA, "$, $")
+    formulas = [part for formula in re.findall(r"\$[^$]*\$", parts) for part in formula.split(r"\wedge")]
+    over = max((_size(f"${part}") for part in formulas), default=0) / room
+    small = r"\tiny " if over > 0.95 else r"\scriptsize " if over > 0.8 else ""
+    parts = parts.replace(r"\newline ", rf"\newline {small}") if r"\newline " in parts else small + parts
+    return rf"\parbox[t]{{{room / _PAGE:.2f}\textwidth}}{{\raggedright {parts}\strut}}"
 
 
 # ------------------------------------------------------------------------------------------------------------------ CSV

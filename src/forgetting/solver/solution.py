@@ -121,7 +121,9 @@ class Solution(Result):
             Series("relative residual", epochs, tuple(history.residual.tolist()), role="simulated", group=0),
             Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),
         )
-        return Curves("residual", self.headline, "", "epochs", "|b - A x| / |b|", curves, xlog=False)
+        return Curves(
+            "residual", f"Residual by {self.method}", self.headline, "epochs", "|b - A x| / |b|", curves, xlog=False
+        )
 
 
 add_codec(dataclass_codec(History, "history"))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from forgetting.figures.items import Role, Series, through
 from forgetting.theory.bound import Bound
+from forgetting.theory.numbering import PAPER
 from forgetting.theory.registry import all_bounds
 
 if TYPE_CHECKING:
     from forgetting.theory.evaluation import Row
 
+FAMILIES = 3  # of bounds, each with a colour
 #: how a reader is told that a curve is no guarantee on the given tasks
 NO_GUARANTEE = {"worst": ", worst case over all tasks", "rate": ", slope only: its constant is not known"}
 
@@ -94,7 +96,7 @@ def _curve(rows: Sequence[Row]) -> Series:
     role = bound_role(bound)
     points = sorted((float(row.k), row.value) for row in rows)
     curve = through(bound.key, points, role, bound.name + {**NO_GUARANTEE, "reference": ": no less"}.get(role, ""))
-    return replace(curve, method=bound.kind, group=_group(bound) if role == "bound" else -1)
+    return replace(curve, method=bound.kind, group=bound_group(bound))
 
 
 def _is_minor(rows: Sequence[Row]) -> bool:
@@ -104,7 +106,20 @@ def _is_minor(rows: Sequence[Row]) -> bool:
     return bound.origin not in ("statement", "trivial") and not any(row.tightest for row in rows)
 
 
-def _group(bound: Bound) -> int:
-    """The place of a statement among all that have guarantees, so that it looks the same in every figure."""
-    labels = dict.fromkeys(other.label for other in all_bounds() if bound_role(other) == "bound")
-    return list(labels).index(bound.label) if bound.label in labels else -1
+def bound_group(bound: Bound) -> int:
+    """The place of a statement among all that have guarantees, so that it looks the same in every figure; -1 of others.
+
+    The remainder is its family, which has a colour: the paper, this library, or other papers.
+    """
+    if bound_role(bound) != "bound":
+        return -1
+    family = _family(bound)
+    labels = dict.fromkeys(
+        other.label for other in all_bounds() if bound_role(other) == "bound" and _family(other) == family
+    )
+    return FAMILIES * list(labels).index(bound.label) + family if bound.label in labels else -1
+
+
+def _family(bound: Bound) -> int:
+    """0 for the paper, 1 for what is proved here, 2 for other papers."""
+    return 0 if bound.source.startswith(PAPER) else 1 if bound.status == "proved here" else 2

@@ -137,16 +137,20 @@ class Evaluation(Result, list[Row]):
             )
         return next((row for row in self if row.tightest and row.quantity == quantity), None)
 
-    def to_latex(self, quantity: str | None = None, rows: Literal["all", "stated"] = "all") -> str:
+    def to_latex(self, quantity: str | None = None, rows: Literal["tightest", "stated", "all"] = "tightest") -> str:
         r"""The rows that apply as a table for a paper, for amsmath, amssymb and booktabs; on one quantity or on all.
 
-        With `rows="stated"`, without what only proofs give and what this library tightened. Several k are columns.
+        Each statement has one row, its smallest form, unless it says no more than the trivial bound; on all quantities
+        only the tightest bound of each has one. With `rows="stated"`, all forms but those that only proofs give and
+        that this library tightened; with `rows="all"`, these too. Several k are columns. The table fits a paper with
+        two columns.
 
         >>> import forgetting as fg
         >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=2)
         >>> print(rows.to_latex("regret"))
-        \begin{table}
+        \begin{table*}
         \centering
+        \small
         \caption{Bounds on the expected regret after $k=2$ steps, with $S=\Vert w_0-w_\star\Vert^2R^2$.}
         \label{tab:bounds-regret}
         \renewcommand{\arraystretch}{1.5}
@@ -158,7 +162,7 @@ class Evaluation(Result, list[Row]):
         the trivial bound & $\le \frac{S}{2}$ & $0$ & $.500$ \\
         \bottomrule
         \end{tabular}
-        \end{table}
+        \end{table*}
         <BLANKLINE>
         """
         return rows_to_latex(self.applicable(quantity), quantity, rows)
@@ -437,32 +441,43 @@ def _mark(rows: list[Row]) -> list[Row]:
     return order
 
 
-def rows_to_latex(rows: Sequence[Row], quantity: str | None = None, chosen: Literal["all", "stated"] = "all") -> str:
+def rows_to_latex(
+    rows: Sequence[Row], quantity: str | None = None, chosen: Literal["tightest", "stated", "all"] = "tightest"
+) -> str:
     """The rows, on one quantity or on all: the name of each bound, its formula as mathematics, its value at each k."""
-    if as_word(chosen, ("all", "stated"), "rows") == "stated":
+    if as_word(chosen, ("tightest", "stated", "all"), "rows") == "stated":
         rows = [row for row in rows if row.bound.origin in ("statement", "trivial")]
+    elif chosen == "tightest":
+        rows = _smallest_forms(rows) if quantity else [row for row in rows if row.tightest]
     if not rows:
         what = "no bound applies" if quantity is None else f"no bound on {quantity!r} applies"
         raise InvalidInputError(f"{what}, so that there is no table to write")
     steps = sorted({row.k for row in rows})
     values = {(row.bound.key, row.k): row.value for row in rows}
-    several = quantity is None
-    cells = [
-        [
-            escape_latex(bound.name),
-            *([escape_latex(bound.quantity)] if several else []),
-            _formula(bound),
-            *(values.get((bound.key, k)) for k in steps),
-        ]
-        for bound in {row.bound.key: row.bound for row in rows}.values()
-    ]
+    several, below = quantity is None, len(steps) > 1  # formulas stand below names, beside many values
+    cells = []
+    for bound in {row.bound.key: row.bound for row in rows}.values():
+        name, formula = escape_latex(bound.name), _formula(bound)
+        on = [escape_latex(bound.quantity)] if several else []
+        named = [rf"{name}\newline {formula}", *on] if below else [name, *on, formula]
+        cells.append([*named, *(values.get((bound.key, k)) for k in steps)])
     heads = ["Value"] if len(steps) == 1 else [f"$k={k}$" for k in steps]
     words = "Bounds" if several else f"Bounds on the expected {escape_latex(str(quantity))}"
     after = f" after $k={steps[0]}$ steps" if len(steps) == 1 else " after $k$ steps"
     caption = rf"{words}{after}, with $S=\Vert w_0-w_\star\Vert^2R^2$."
     notes = [note for kind, note in _NOTES.items() if any(row.bound.kind == kind for row in rows)]
-    columns = ["Bound", *(["On"] if several else []), "Formula", *heads]
+    columns = ["Bound", *(["On"] if several else []), *([] if below else ["Formula"]), *heads]
     return latex_table(caption, columns, cells, notes, label=f"bounds-{quantity or 'all'}")
+
+
+def _smallest_forms(rows: Sequence[Row]) -> list[Row]:
+    """Of each statement the form with the smallest last value, if it says more than the trivial bound at some k."""
+    last: dict[tuple[str, str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: (-row.k, row.value)):
+        last.setdefault((row.bound.label, row.quantity, row.bound.kind), row)
+    keys = {row.bound.key for row in last.values()}
+    useful = {row.bound.key for row in rows if not row.vacuous}
+    return [row for row in rows if row.bound.key in keys & useful]
 
 
 def _formula(bound: Bound) -> str:

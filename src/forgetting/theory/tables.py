@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from html import escape
 from typing import Any
 
@@ -19,7 +19,7 @@ from forgetting.figures.text_formats import columns_text, escape_latex, latex_nu
 from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.tasks import Problem
-from forgetting.theory.curves import bound_role
+from forgetting.theory.curves import bound_group, bound_role
 from forgetting.theory.registry import get_bound
 from forgetting.theory.setting import Setting
 
@@ -29,6 +29,9 @@ __all__ = ["Cell", "Table", "latex_of", "prose", "table"]
 POINTS = 60  # of a curve
 _MARKED = re.compile(r"«([^«»¦]*)(?:¦([^«»]*))?»")
 _GIVEN = re.compile(r"\b([A-Za-z_]+) = (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?![\w*^])")  # such as rank_avg = 2
+#: a comparison of a symbol with a power, or the name of a Greek letter
+_RELATED = re.compile(r"\b([kTd] [<>]= [\w^]+|(?:eta|beta|sigma)(?: [<>]= [\w^]+)?)(?![\w*^/(])")
+_GREEK = re.compile(r"\b(?:eta|beta|sigma)\b")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 #: commands of the formulas in cells; a cell with others, as in a file from elsewhere, is shown as words
 _COMMANDS = {"frac", "sqrt", "wedge", "bar", "max", "min", "exp", "log", "left", "right", "eta", "beta", "sigma"}
@@ -57,10 +60,10 @@ def prose(marked: str) -> str:
 
 
 def latex_of(words: str) -> str:
-    r"""Words as LaTeX; formulas of `prose`, and values such as `rank_avg = 2`, are mathematics.
+    r"""Words as LaTeX; formulas of `prose`, values such as `rank_avg = 2` and `k >= T^2` are mathematics.
 
-    >>> print(latex_of("At k = 1000, rank_avg = 2, at 50 %"))
-    At $k=1000$, $\bar r=2$, at 50 \%
+    >>> print(latex_of("At k = 1000, rank_avg = 2, at 50 %; k >= T^2, eta must be small"))
+    At $k=1000$, $\bar r=2$, at 50 \%; $k\ge T^2$, $\eta$ must be small
     """
     if words in _PROSE:
         return _PROSE[words]
@@ -71,7 +74,18 @@ def latex_of(words: str) -> str:
         else escape_latex(f"{name} = {value}")
         for name, value in zip(pieces[1::3], pieces[2::3], strict=True)
     ]
-    return "".join(part for pair in zip(map(escape_latex, pieces[::3]), [*values, ""], strict=True) for part in pair)
+    return "".join(part for pair in zip(map(_related, pieces[::3]), [*values, ""], strict=True) for part in pair)
+
+
+def _related(words: str) -> str:
+    """Words as LaTeX, with comparisons of symbols, and names of Greek letters, as mathematics."""
+    pieces = _RELATED.split(words)  # words, formula, words, ...
+    signs = {">= ": r"\ge ", "<= ": r"\le "}
+    shown = [
+        f"${_GREEK.sub(lambda name: chr(92) + name[0], re.sub(' ?([<>]= )', lambda sign: signs[sign[1]], piece))}$"
+        for piece in pieces[1::2]
+    ]
+    return "".join(part for pair in zip(map(escape_latex, pieces[::2]), [*shown, ""], strict=True) for part in pair)
 
 
 @dataclass(frozen=True)
@@ -195,7 +209,9 @@ class Table(Result):
             bound = get_bound(key)
             points = [(float(k), bound.value(self.setting, k)) for k in steps if bound.why_not(self.setting, k) is None]
             if points:
-                curves.append(through(key, points, bound_role(bound), bound.name))
+                curve = through(key, points, bound_role(bound), bound.name)
+                curves.append(replace(curve, group=bound_group(bound)))
+        curves.sort(key=lambda curve: curve.y[-1] or 0.0)
         return Curves(f"table-{self.name}", self.headline, "", "k, tasks learned", "bound", tuple(curves))
 
     def to_text(self, width: int = 80) -> str:
@@ -495,18 +511,22 @@ def table(
     used = {"dist_sq", "rank_joint", *(name for bound in bounds for name in bound.needs)}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
     given = ", ".join(f"{name} = {value:g}" for name, value in known.items() if value is not None)
-    reasons = {
-        f"n/a, {', '.join(cell.text for cell in row[:2] if not cell.keys)}: {why}."
-        for row in base.rows
-        for cell in row
-        if (why := cell.why_not(at, step)) is not None
-    }
+    reasons: dict[str, dict[str, None]] = {}  # each once, with its rows
+    for row in base.rows:
+        for cell in row:
+            if (why := cell.why_not(at, step)) is not None:
+                reasons.setdefault(why, {})[", ".join(cell.text for cell in row[:2] if not cell.keys)] = None
     proved = [
         f"{bound.quantity} at most {bound.value(at, step):.3g} [{bound.key}]"
         for bound in beside
         if bound.why_not(at, step) is None
     ]
-    notes = [*base.footnotes, _NUMBERS, f"At k = {step}, {given}.", *sorted(reasons)]
+    notes = [
+        *base.footnotes,
+        _NUMBERS,
+        f"At k = {step}, {given}.",
+        *sorted(f"n/a, {'; '.join(rows)}: {why}." for why, rows in reasons.items()),
+    ]
     notes += [f"Proved here: {', '.join(proved)}."] if proved else []
     return Table(base.name, base.caption, base.columns, base.rows, tuple(notes), at, step)
 
