@@ -233,6 +233,7 @@ def test_bad_npz_files_are_refused(tmp_path, arrays, words):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(ProblemFileError, match="no such file"):
         read_tasks(tmp_path / "missing.csv")
+    (tmp_path / "tasks.xlsx").touch()
     with pytest.raises(ProblemFileError, match=r"expected a \.csv, \.tsv, \.parquet or \.npz file"):
         read_tasks(tmp_path / "tasks.xlsx")
     with pytest.raises(ProblemFileError, match="no file given"):

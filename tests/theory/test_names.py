@@ -120,9 +120,9 @@ def test_a_table_takes_tasks_as_its_first_argument():
     with pytest.raises(InvalidInputError, match="give tasks once, alone or after the name"):
         fg.bounds.table(TASKS, TASKS, k=3)
     for number, name in enumerate(("regression", "classification", "sgd"), 1):
-        for spelling in (name, number, f"table{number}", f"TABLE {number}", f"Tab. {number}"):
+        for spelling in (name, number, f"table{number}", f"TABLE {number}", f"Tab. {number}", str(number)):
             assert fg.bounds.table(spelling).name == name
-    for name in (0, 4, True, "4", "t3"):
+    for name in (0, 4, True, "4", "t3", "Theorem 1"):
         with pytest.raises(InvalidInputError, match="the name of a table must be"):
             fg.bounds.table(name)
 

@@ -487,7 +487,7 @@ def table(
                 "give tasks once, alone or after the name of a table, and the number of steps as k="
             )
         setting = name
-    about = _table_about(name) if isinstance(name, Problem | Setting) else _table_named(name)
+    about = _table_about(name) if isinstance(name, Problem | Setting) else table_named(name)
     base = _TABLES[as_word(about, _TABLES, "the name of a table")]
     if setting is not None and numbers:
         raise InvalidInputError("give the numbers as tasks, as a Setting or as keywords, not in two ways")
@@ -523,11 +523,15 @@ def table(
     return Table(base.name, base.caption, base.columns, base.rows, tuple(notes), at, step)
 
 
-def _table_named(name: Any) -> Any:
-    """The name of a table that is named by its number in the PDF, in any spelling."""
-    numbered = {folded(f"table {number}"): key for number, key in enumerate(_TABLES, 1)}
-    number = isinstance(name, int) and not isinstance(name, bool)
-    return numbered.get(folded(f"table {name}" if number else name), name) if number or isinstance(name, str) else name
+def table_named(name: Any) -> Any:
+    """The name of a table that is named by its number in the PDF, in any spelling.
+
+    >>> table_named(1), table_named("Table2"), table_named("tab. 3"), table_named("9")
+    ('regression', 'classification', 'sgd', '9')
+    """
+    numbered = {folded(f"{word}{number}"): key for number, key in enumerate(_TABLES, 1) for word in ("", "table ")}
+    spelt = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    return numbered.get(folded(spelt), name) if isinstance(spelt, str) else name
 
 
 def _table_about(given: Problem | Setting) -> str:

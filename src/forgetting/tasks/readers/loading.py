@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -219,6 +220,8 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
     ending = path.suffix.lower()
     if os.path.isdir(path):
         raise folder_error(path)
+    if not os.path.exists(path):
+        raise missing_file(path)
     if ending not in ENDINGS:
         raise ProblemFileError(f"{path}: {_foreign(path)}")
     if ending == ".npz":
@@ -253,6 +256,24 @@ def folder_error(folder: Path) -> ProblemFileError:
     listed = ", ".join(one_line(str(folder / name)) for name in names[:MOST_LISTED])
     more = f" and {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED else ""
     return ProblemFileError(f"{folder} is a folder; give files in it, each by its name: {listed}{more}")
+
+
+def missing_file(path: Path) -> ProblemFileError:
+    """The error for a file that is not there, with the most similar name in its folder of a file that could be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     Path(here, "tasks.csv").touch()
+    ...     print(missing_file(Path(here, "tasks.cvs")))
+    /.../tasks.cvs: no such file; did you mean '/.../tasks.csv'?
+    """
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix.lower() in (*ENDINGS, ".toml")]
+    except (OSError, ValueError):  # of a folder that is not there, or a zero byte
+        names = []
+    close = get_close_matches(path.name, names, n=1)
+    hint = f"; did you mean {one_line(str(path.with_name(close[0])))!r}?" if close else ""
+    return ProblemFileError(f"{one_line(str(path))}: no such file{hint}")
 
 
 def _foreign(path: Path) -> str:
