@@ -115,14 +115,16 @@ class Registry(Generic[T]):
             raise InvalidInputError(f"no {self.kind} {name!r:.80}{nearest(name, self)}")
         return self._members[name]
 
-    def named(self, word: str) -> str | None:
-        """What a word stands for, in any spelling: a name, with parameters for some other words; None if unknown."""
-        if word in self._members:
-            return word
-        folded = letters(word)
-        return next((name for name in self._members if letters(name) == folded), None) or next(
-            (name for other, name in self.also.items() if letters(other) == folded), None
-        )
+    def named(self, name: str) -> str | None:
+        """The name of the member that is meant, whatever the spelling; with parameters for some words of `also`.
+
+        None if there is no such member.
+        """
+        if name in self or not isinstance(name, str):
+            return name if name in self else None
+        folded = letters(name)
+        spellings = (*((known, known) for known in self), *self.also.items())
+        return next((known for word, known in spellings if letters(word) == folded), None)
 
     def remove(self, name: str) -> None:
         """Remove the member of this name."""
