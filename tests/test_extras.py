@@ -47,6 +47,7 @@ class Stream:
 
 tasks = fg.families.two_lines(0.5)
 study = fg.Study.grid(family="two_lines", theta=0.5, k=2, store=None)
+open("a.parquet", "w").close()
 open("my.toml", "w").write("[cells]\\nfamily = 'two_lines'\\ntheta = 0.5\\nk = 2\\n")
 
 def commanded(line):

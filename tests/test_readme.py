@@ -1,6 +1,8 @@
 """The README and the docs run, print what they say, and link to what exists."""
 
 import doctest
+import importlib
+import inspect
 import re
 import runpy
 from pathlib import Path
@@ -55,6 +57,27 @@ def test_links_lead_somewhere(page):
             target = target.replace("auto_gallery", "gallery") + ".py"
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def documented():
+    """The names that directives such as autofunction take from the package, with their pages."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        for kind, name in re.findall(r"\bauto([a-z]+)(?:::|\})\s+([\w.]+)", page.read_text(encoding="utf-8")):
+            yield pytest.param(kind, name, id=f"{page.name}: {name}")
+
+
+@pytest.mark.parametrize(("kind", "name"), list(documented()))
+def test_names_that_the_docs_describe_exist_and_have_a_docstring(kind, name):
+    """As Sphinx looks for them, which takes minutes."""
+    found = importlib.import_module("forgetting")
+    for end, part in enumerate(name.split(".")[1:], start=2):
+        if not hasattr(found, part):
+            importlib.import_module(".".join(name.split(".")[:end]))
+        found = getattr(found, part)
+    assert found.__doc__, name
+    assert {"class": isinstance(found, type), "function": callable(found), "module": inspect.ismodule(found)}.get(
+        kind, 1
+    )
 
 
 def test_every_page_of_the_site_is_in_one_list_of_pages():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "ChoiceWarning",
     "DataWarning",
     "ForgettingError",
     "InfeasibleError",
@@ -188,6 +189,20 @@ class DataWarning(UserWarning):
     ...     tasks = fg.load(([[1.0], [2.0], [3.0], [4.0]], [0, 1, 0, 1], ["a", "a", "b", "b"]))
     >>> caught[0].category.__name__, str(caught[0].message) in tasks.notes
     ('DataWarning', True)
+    """
+
+
+class ChoiceWarning(DataWarning):
+    """Data could be read in several ways, and one was chosen: words are classes, or tasks of mixed rows were sorted.
+
+    The message says how to choose another. `notes` of the tasks says what was chosen.
+
+    >>> import warnings, forgetting as fg
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     tasks = fg.load(([[1.0], [2.0], [3.0]], [0.5, 1.5, 2.5], ["task 10", "task 9", "task 10"]))
+    >>> print(caught[0].category.__name__, caught[0].message, sep=": ")
+    ChoiceWarning: tasks are sorted by number, since their rows are mixed: 'task 9', 'task 10'; rows that come task ...
     """
 
 

@@ -36,7 +36,7 @@ def test_a_csv_file_becomes_tasks_in_order_of_appearance(write):
     assert found.features == ("a", "b")
     assert found.notes == (
         "tasks are in order of first appearance, since their rows are mixed and their names are neither numbers nor "
-        "dates: 'first', 'second'",
+        "dates such as 2024-01-31 or 31.01.2024: 'first', 'second'",
     )
     X, y = found.tasks.task(0)
     assert X.tolist() == [[1, 0], [1, 1]]
@@ -233,6 +233,7 @@ def test_bad_npz_files_are_refused(tmp_path, arrays, words):
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(ProblemFileError, match="no such file"):
         read_tasks(tmp_path / "missing.csv")
+    (tmp_path / "tasks.xlsx").touch()
     with pytest.raises(ProblemFileError, match=r"expected a \.csv, \.tsv, \.parquet or \.npz file"):
         read_tasks(tmp_path / "tasks.xlsx")
     with pytest.raises(ProblemFileError, match="no file given"):

@@ -175,7 +175,7 @@ def test_cite_prints_sources_as_bibtex(inside):
 
 
 def test_names_come_with_keys_in_brackets(inside):
-    text = " ".join(inside("bounds", "two_lines", "theta=0.5", "-k", "100").out.split())
+    text = " ".join(inside("bounds", "two_lines", "theta=0.5", "-k", "100", "--all").out.split())
     assert "Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]" in text
     assert "the trivial bound [trivial/loss]" in text
     rows = json.loads(inside("bounds", "two_lines", "theta=0.5", "--json").out)["sections"][0]["items"][0]
@@ -436,3 +436,19 @@ def test_patience_decides_whether_values_are_exact(inside):
     done = inside(*call, "--patience", "0")
     assert done.code == 2
     assert "patience must be greater than 0, got 0.0" in done.err
+
+
+def test_bounds_are_folded_in_the_terminal_and_whole_elsewhere(inside):
+    call = ("bounds", "two_lines", "theta=0.5", "-k", "100", "--quantity", "loss")
+    folded, whole = inside(*call).out, inside(*call, "--all").out
+    rows = json.loads(inside(*call, "--json").out)["sections"][0]["items"][0]["rows"]
+    shown = "".join(folded.split())
+    keys = [row[4] for row in rows]
+    assert all(f"[{key}]" in "".join(whole.split()) for key in keys)
+    left_out = [key for key in keys if f"[{key}]" not in shown]
+    assert f"--all lists {len(left_out)} variants of these statements, too" in folded
+    assert len(left_out) > 5
+    assert "variants" in folded.split("--all")[0]
+    shown_labels = {fg.bounds.get(key).label for key in keys if key not in left_out}
+    assert {fg.bounds.get(key).label for key in left_out} <= shown_labels
+    assert "variant" not in whole

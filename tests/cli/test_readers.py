@@ -18,7 +18,8 @@ Y = (X @ RNG.standard_normal(20)).round(6)
 TASK = ["b", "a", "b", "c"] * 3
 NAMES = ("b", "a", "c")  # in order of first appearance
 MIXED = (
-    "tasks are in order of first appearance, since their rows are mixed and their names are neither numbers nor dates"
+    "tasks are in order of first appearance, since their rows are mixed and their names are neither numbers nor dates "
+    "such as 2024-01-31 or 31.01.2024"
 )
 COLUMNS = {"task": TASK, **{f"x{j}": X[:, j] for j in range(20)}, "y": Y}
 

@@ -102,7 +102,7 @@ def test_the_help_names_the_methods_that_there_are(inside):
     from forgetting.cli.solve import METHODS
 
     assert list(METHODS) == list(fg.solver.registry)
-    assert f"auto, {', '.join(METHODS)}." in " ".join(inside("solve", "--help").out.split())
+    assert f"auto, {', '.join(METHODS)}: kaczmarz" in " ".join(inside("solve", "--help").out.split())
 
 
 def test_seconds_end_a_solve(inside):

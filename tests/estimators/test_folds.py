@@ -1,5 +1,6 @@
 """Tasks by the name of a column, and their order where rows are sorted by task, shuffled, or in folds."""
 
+import warnings
 from datetime import date
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_score
 
 import forgetting as fg
-from forgetting.errors import DataWarning, InvalidInputError
+from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError
 
 
 class Frame:
@@ -93,6 +94,17 @@ def test_shuffled_rows_give_the_same_order_of_numbers_and_dates(ids, ordered):
         np.testing.assert_allclose(model.coef_, want.coef_, atol=1e-10)
 
 
+def test_tasks_of_shuffled_rows_that_are_sorted_are_said_to_be():
+    X, y, groups = rows()
+    numbers = np.array([{"a": 2, "b": 1, "c": 0}[name] for name in groups])
+    mixed = np.arange(12) * 5 % 12
+    for model in (fg.ContinualRegressor(), fg.ContinualClassifier()):
+        for learn in (model.fit, model.partial_fit):
+            with pytest.warns(ChoiceWarning, match="tasks are sorted by number, since .* gives another order") as said:
+                learn(X[mixed], np.sign(y)[mixed], task_id=numbers[mixed])
+            assert said[0].filename == __file__
+
+
 def test_other_names_of_shuffled_rows_are_learned_as_they_first_appear_with_a_warning():
     X, y, groups = rows()
     shuffled = np.random.default_rng(1).permutation(12)
@@ -103,7 +115,9 @@ def test_other_names_of_shuffled_rows_are_learned_as_they_first_appear_with_a_wa
                 learn(X[shuffled], np.sign(y)[shuffled], task_id=groups[shuffled])
             assert said[0].filename == __file__
         assert model.task_ids_ == first
-    model.fit(X[shuffled], np.sign(y)[shuffled], task_id=groups[shuffled], order=["a", "b", "c"])  # without a warning
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(X[shuffled], np.sign(y)[shuffled], task_id=groups[shuffled], order=["a", "b", "c"])
     weights = [1, 1, 0, 1]  # rows of weight 0 are no rows: those that are left are not mixed
     model = fg.ContinualRegressor().fit(X[:4], y[:4], task_id=["c", "b", "c", "a"], sample_weight=weights)
     assert model.task_ids_ == ["c", "b", "a"]

@@ -552,6 +552,7 @@ GOOD_FOR = {
     "fg.studies.register": {"function": ["tasks"]},
     "registry.add": {"name": ["f'x{secrets.token_hex(8)}'"], "member": ["schemes.Kaczmarz"], "replace": ["False"]},
     "registry.get": {"name": ["'sgd'"]},
+    "registry.named": {"name": ["'Sgd'"]},
     "registry.__contains__": {"name": ["'sgd'"]},
     "fg.Ensemble.__getitem__": {"i": ["1", "-1"]},
     "OptimalWeights.save": {"path": ["'written.npz'"]},

@@ -71,7 +71,7 @@ def test_many_odd_command_lines_in_processes_of_their_own():
         (["run", "folder.npz"], "folder.npz"),
         (["run", "x" * 300 + ".npz"], "File name too long"),
         (["run", "\udc80.npz"], "\\udc80.npz: no such file"),
-        (["audit", "a\x00.csv"], "embedded null byte"),
+        (["audit", "a\x00.csv"], "a\\x00.csv: no such file"),
         (["run", "\x1b[31m"], "\\x1b[31m"),
     ],
     ids=short,

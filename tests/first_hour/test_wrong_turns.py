@@ -50,6 +50,12 @@ def test_a_wrong_turn_in_python_is_explained(call, message, tmp_path, monkeypatc
     ("line", "message"),
     [
         ("expect mine -k 3", "no family 'mine'; did you mean the file 'mine.csv'?"),
+        ("expect mine.cvs", "mine.cvs: no such file; did you mean 'mine.csv'?"),
+        ("audit mine.cvs", "mine.cvs: no such file; did you mean 'mine.csv'?"),
+        ("bounds ./mone.csv", "mone.csv: no such file; did you mean 'mine.csv'?"),
+        ("audit mine.csv --test other.xyz", "other.xyz: no such file"),
+        ("expect data/mine", "mine: no such file"),
+        ("expect mine.csv --out e.parquet", ".tex, .png or .pdf; in Python, result.to_frame().to_parquet(...) writes"),
         ("run mine.csv task=sensor", "mine.csv is a file and takes copies=n only, got 'task'; say --task sensor"),
         ("solve A.csv b.csv --out x", "x: unknown ending; use .npy, .json, .html, .csv, .tex, .png or .pdf"),
         ("audit mine.csv --out page", "page: unknown ending; use .txt, .json, .html, .csv, .tex, .png or .pdf"),
@@ -68,7 +74,7 @@ def test_a_wrong_turn_in_a_shell_is_explained(line, message, tmp_path, monkeypat
 
 def test_tables_and_statements_go_by_their_numbers_in_a_shell_too(capsys):
     said = []
-    for name in ("regression", "1", "table 1", "Table 1"):
+    for name in ("regression", "1", "table 1", "Table 1", "Table1", "tab. 1"):
         assert run_app(["table", name]) == 0
         said.append(capsys.readouterr().out)
     assert len(set(said)) == 1

@@ -227,3 +227,25 @@ def test_the_page_on_studies_says_what_is_true(tmp_path, monkeypatch):
     rows = fg.Study.open("decay.db").rows()
     assert len(rows) == 40
     assert all(0 < row["halved"] < 1 for row in rows)
+
+
+def test_cells_of_a_file_say_how_it_is_read(tmp_path):
+    rows = [f"{i % 3 + 10 * (i % 2)},{i * i % 7}.5,{i % 5},{i % 3},{i}" for i in range(60)]
+    (tmp_path / "digits.csv").write_text("\n".join(["session,a,b,class,id", *rows]))
+    text = "[cells]\nfile = 'digits.csv'\ntask = 'session'\nlabel = 'class'\ndrop = ['id']\nk = 3\n"
+    path = write(
+        tmp_path, f"{text}ordering = 'cyclic'\nclasses = ['all', 'none']\nintercept = true\nquantities = ['loss']"
+    )
+    study = fg.Study.from_toml(path).run(progress=False)
+    options = {"task": "session", "label": "class", "drop": ["id"], "intercept": True}
+    for row, classes in zip(study.rows(), ("all", None), strict=True):
+        tasks = fg.load(tmp_path / "digits.csv", classes=classes, **options)
+        assert tasks.outputs == (3 if classes else None)
+        assert row["loss"] == pytest.approx(fg.expect(tasks, "cyclic", 3).loss)
+    for wrong, words in (
+        ("lable = 'class'", "a file has no option 'lable'; did you mean 'label'?"),
+        ("theta = 0.5", "a file has no option 'theta'"),
+        ("classes = 'most'", "classes must be one of auto, all, task, none, got 'most'"),
+    ):
+        with pytest.raises(ForgettingError, match=re.escape(words)):
+            fg.Study.from_toml(write(tmp_path, f"[cells]\nfile = 'digits.csv'\n{wrong}", "wrong.toml"))

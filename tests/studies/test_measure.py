@@ -42,11 +42,13 @@ def test_cells_that_differ_in_what_is_asked_have_the_same_tasks():
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"family": "two_lines", "file": "a.npz", "theta": 0.5}, {"file": "a.npz", "theta": 0.5}],
+    [{}, {"family": "two_lines", "file": "a.npz", "theta": 0.5}],
 )
 def test_a_family_or_a_file(values):
     with pytest.raises(ForgettingError, match="either family, with its parameters, or file"):
         fg.studies.measure(**values)
+    with pytest.raises(ForgettingError, match="a file has no option 'theta'"):
+        fg.studies.measure(file="a.npz", theta=0.5)
 
 
 def test_k_that_is_a_text_is_named_as_it_was_given():

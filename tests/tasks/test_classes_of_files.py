@@ -10,7 +10,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.cli import run_app
-from forgetting.errors import DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError, NotSupportedError, ProblemFileError
 
 ANIMALS = ["ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen", "ibis", "jay"]
 N = 100
@@ -30,12 +30,12 @@ def frame(labels, task=SPLIT, label="y", rows=slice(None)):
 
 
 def said(source, **options):
-    """The tasks, and the warnings."""
+    """The tasks, and the doubts."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tasks = fg.load(source, **options)
-    assert all(warning.category is DataWarning and warning.filename == __file__ for warning in caught)
-    return tasks, [str(warning.message) for warning in caught]
+    assert all(issubclass(warning.category, DataWarning) and warning.filename == __file__ for warning in caught)
+    return tasks, [str(warning.message) for warning in caught if warning.category is DataWarning]
 
 
 def same(tasks, expected):
@@ -81,7 +81,6 @@ CONTAINERS = {
     "semicolons": lambda folder: csv(folder, frame(WORDS)),
     "parquet": lambda folder: parquet(folder, frame(WORDS)),
     "parquet, categories": lambda folder: parquet(folder, frame(pd.Categorical(WORDS))),
-    "npz": lambda folder: np.savez(folder / "rows.npz", X=X, y=np.array(WORDS), task=SPLIT) or folder / "rows.npz",
     "two files": lambda folder: [
         csv(folder, frame(WORDS)[:47], "a.csv"), parquet(folder, frame(WORDS)[47:], "b.parquet")
     ],
@@ -225,7 +224,12 @@ def test_whole_numbers_that_became_floats_where_labels_are_missing_are_whole(tmp
 
 #: labels, options, and the message
 REFUSED = {
-    "two words": (["cat", "dog"] * 50, {}, "row 0, column 'y': 'cat' is not a number; for classes, give classes='all'"),
+    "two words": (
+        ["cat", "dog"] * 50,
+        {},
+        "row 0, column 'y': 'cat' is not a number; for classes, give classes='all' "
+        r"\(--classes all\), or name the one that counts as \+1 with positive='dog' \(--positive dog\)",
+    ),
     "one word": (["cat"] * N, {}, "all labels in column 'y' are 'cat'; two classes are needed"),
     "one class": (["cat"] * N, {"classes": "all"}, "all labels in column 'y' are 'cat'; two classes are needed"),
     "one number": ([7] * N, {"classes": "task"}, "all labels in column 'y' are '7'; two classes are needed"),
@@ -297,7 +301,42 @@ def test_saved_tasks_are_never_read_otherwise(tmp_path):
             with pytest.raises(InvalidInputError, match=r"classes= \(--classes\) would have no effect"):
                 fg.load(source, classes=classes)
     np.savez(tmp_path / "plain.npz", X=X, y=CODE, task=SPLIT)  # arrays that this library did not save are rows
-    assert said(tmp_path / "plain.npz")[0].outputs == 10
+    (doubt,) = said(tmp_path / "plain.npz")[1]
+    assert "are learned as numbers; if they are classes, give classes='all'" in doubt
+
+
+@pytest.mark.parametrize("labels", [CODE, CODE.astype(float), np.array(WORDS)], ids=["whole", "floats", "words"])
+@pytest.mark.parametrize("column", ["y", "label"])
+def test_labels_of_npz_files_are_classes_only_if_the_caller_says_so(labels, column, tmp_path):
+    path = tmp_path / "plain.npz"
+    np.savez(path, X=X, task=SPLIT, **{column: labels})
+    (tmp_path / "csv").mkdir()
+    table = csv(tmp_path / "csv", frame(labels, label=column).rename(columns={f"x{j}": j for j in range(12)}))
+    for source in (path, [path], [path, table]):  # one such file among several is enough
+        if labels.dtype.kind == "U":
+            with pytest.raises((ProblemFileError, InvalidInputError), match="'ant' is not a number; for classes, give"):
+                fg.load(source, label=column)
+        else:
+            assert said(source, label=column)[0].classes is None
+            assert said(source, label=column, classes=None)[1] == []
+    assert same(said(path, label=column, classes="all")[0], fg.RegressionTasks.from_labels(X, labels, SPLIT))
+    positive = str(labels[0]) if labels.dtype.kind == "U" else "0"
+    assert said(path, label=column, positive=positive)[0].task(0)[1].tolist() == [1] * 10 + [-1] * 10
+
+
+def test_a_choice_of_classes_is_said_once_with_the_way_to_say_it():
+    for source in (frame(WORDS), (X, WORDS, SPLIT)):
+        with pytest.warns(ChoiceWarning) as caught:
+            tasks = fg.load(source)
+        (warning,) = caught
+        assert str(warning.message) == f"{tasks.notes[0]}. If this is meant, classes='all' (--classes all) says so"
+        assert warning.filename == __file__
+        for options in ({"classes": "all"}, {"classes": "task"}, {"positive": "ant"}):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                fg.load(source, **options)
+    with pytest.warns(ChoiceWarning, match="labels are 10 classes"):
+        fg.audit(frame(WORDS))
 
 
 def test_an_option_that_is_not_there_is_named_with_each_other_once():

@@ -1,5 +1,6 @@
 """The order of tasks: that of the rows where they are sorted by task, else sorted, by one rule for all sources."""
 
+import warnings
 from datetime import date, datetime
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.cli import run_app
+from forgetting.errors import ChoiceWarning, DataWarning
 
 SHUFFLES = [np.random.default_rng(seed).permutation(12) for seed in range(3)]
 X = np.random.default_rng(7).standard_normal((12, 3))
@@ -18,7 +20,7 @@ Y = X @ [1.0, -2.0, 0.5]
 #: the tasks in the order of the rows, and the order where rows are mixed (None: that of first appearance)
 NAMES = {
     "numbers": ([10, 9, 2, 0], [0, 2, 9, 10]),
-    "words of numbers": (["10", "9", "-2", "1e1"], ["-2", "9", "10", "1e1"]),
+    "words of numbers": (["10", "9", "-2", "1e2"], ["-2", "9", "10", "1e2"]),
     "floats": ([2.5, -1.0, 10.0, 0.0], [-1.0, 0.0, 2.5, 10.0]),
     "long numbers": ([10**16 + 1, 10**16, 3, 2], [2, 3, 10**16, 10**16 + 1]),
     "numbered": (["task 10", "task 2", "task 1", "task 11"], ["task 1", "task 2", "task 10", "task 11"]),
@@ -32,8 +34,17 @@ NAMES = {
     "other words before the number": (["b1", "a2", "b3", "a4"], None),
     "ranges": (["8-9", "0-1", "10-11", "2-3"], None),
     "a word among numbers": (["3", "2", "1", "rest"], None),
-    "days first": (["31.01.2024", "01.02.2024", "02.01.2023", "03.01.2023"], None),
+    "days first": (["31.01.2024", "1.2.2024", "02.01.2023", "3.01.2023"],
+                   ["02.01.2023", "3.01.2023", "31.01.2024", "1.2.2024"]),
+    "days in both ways": (["31.01.2024", "2024-01-30", "02.01.2023", "2023-01-03"],
+                          ["02.01.2023", "2023-01-03", "2024-01-30", "31.01.2024"]),
+    "slashes": (["3/15/2023", "1/2/2024", "2/1/2023", "12/31/2023"], None),
+    "no days": (["31.02.2024", "01.02.2024", "02.01.2023", "03.01.2023"], None),
+    "numbers in the manner of Python": (["1_5", "2_0", "1_0", "3_0"], None),
 }  # fmt: skip
+
+
+DATES = ("dates", "months", "times", "days first", "days in both ways")
 
 
 def groups(ids):
@@ -96,7 +107,7 @@ def test_all_sources_have_the_same_order(kind, tmp_path):
             ]
             words = "in order of first appearance, since" if in_order is None else "sorted by "
             assert tasks.notes[-1].startswith(f"tasks are {words}")
-            assert ("sorted by date" in tasks.notes[-1]) == (kind in ("dates", "months", "times"))
+            assert ("sorted by date" in tasks.notes[-1]) == (kind in DATES)
             assert "since their rows are mixed" in tasks.notes[-1]
 
 
@@ -150,6 +161,36 @@ def test_tasks_whose_rows_come_in_turn_keep_the_order_of_the_file_and_a_single_s
     assert fg.load((spoilt, Y[:6], [*owner, "3"]), drop_nan=True).names == ("3", "1", "2")
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_choice_of_the_order_is_said_at_the_call(source, tmp_path):
+    """Rows that come task by task, and tasks that first appear in the order of their names, leave nothing to choose."""
+    chosen = {
+        "sorted": (["b2", "b1", "b2", "b0"], "tasks are sorted by number, since"),
+        "unsorted": (["w", "n", "w", "e"], "in order of first appearance, since .* nor dates such as 2024-01-31 or 31"),
+    }
+    for ids, words in chosen.values():
+        with pytest.warns(ChoiceWarning, match=f"{words}.*; rows that come task by task give any order") as caught:
+            tasks = SOURCES[source](ids * 3, tmp_path)
+        (warning,) = (one for one in caught if "tasks are" in str(one.message))
+        assert str(warning.message).startswith(tasks.notes[-1])
+        assert warning.filename == __file__
+    for owner in (groups(["b2", "b1", "b0", "b3"]), ["b0", "b1", "b2", "b3"] * 3, groups(["w", "n", "e", "s"])):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            SOURCES[source](owner, tmp_path)
+        assert not any("tasks are" in str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("ids", [["0", "1", "0.0"], ["07", "8", "7"]])
+def test_tasks_whose_names_spell_one_number_are_said(source, ids, tmp_path):
+    pair = " and ".join(repr(ids[place]) for place in ((0, 2) if len(ids[0]) < len(ids[2]) else (2, 0)))
+    with pytest.warns(DataWarning, match=f"tasks {pair} spell one number, but are two tasks") as caught:
+        tasks = SOURCES[source](ids * 4, tmp_path)
+    assert len(tasks.names) == 3
+    assert [one.filename for one in caught if one.category is DataWarning] == [__file__]
+
+
 def test_files_that_are_a_task_each_keep_the_order_in_which_they_are_named(tmp_path):
     paths = []
     for name in ("task10", "task9"):
@@ -191,7 +232,9 @@ def test_saved_tasks_keep_their_order(ids, tmp_path):
         for rows in (range(12), *SHUFFLES):
             tasks = make([owner[row] for row in rows])
             tasks.save(tmp_path / "saved.npz")
-            again = fg.load(tmp_path / "saved.npz")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                again = fg.load(tmp_path / "saved.npz")
             assert again.names == tasks.names
             assert again.notes == ()
             np.testing.assert_array_equal(again.task_losses(np.ones(again.dim)), tasks.task_losses(np.ones(tasks.dim)))

@@ -110,7 +110,10 @@ def test_a_bound_of_ones_own_brings_its_entry():
 def test_unknown_keys_are_answered_with_the_nearest():
     with pytest.raises(InvalidInputError, match="did you mean 'thm:cl_by_sgd_main/loss'"):
         fg.bounds.cite("thm:cl_by_sgd_man/loss")
-    with pytest.raises(InvalidInputError, match="expected the key of a bound, a claim or a source, got 3"):
+    with pytest.raises(
+        InvalidInputError,
+        match="a row of bounds, or the key of a bound, a claim or a source, got 3",
+    ):
         fg.bounds.cite(3)
 
 

@@ -32,7 +32,7 @@ from forgetting.core.numerical import ROUNDING
 from forgetting.core.progress import Progress, progress_bar, reports_progress
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
-from forgetting.tasks.readers import warn_of_doubts
+from forgetting.tasks.readers import warn_of
 
 STAGES = ("tasks", "similarity", "orders", "random orderings", "who forgets whom", "bounds", "repeats")
 SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for the worst
@@ -107,7 +107,7 @@ def audit(
 
         begin("tasks")
         reading = load_tasks(tasks)
-        warn_of_doubts(reading, stacklevel=4)  # at the call of `audit`
+        warn_of(reading, stacklevel=4)  # at the call of `audit`
         source = reading.tasks
         held = None if test is None else load_tasks(test, source).tasks
         prepared = draw(0)

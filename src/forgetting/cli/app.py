@@ -38,8 +38,8 @@ forgetting doctor says which are installed here.
 
 \b
 Exit codes: 0 done, 2 wrong usage or input, 3 a statement was violated, a
-solve did not converge or a cell of a study failed, 130 interrupted (143 by
-SIGTERM).
+solve did not converge or a cell of a study (one of its computations) failed,
+130 interrupted (143 by SIGTERM).
 """
 
 

@@ -68,7 +68,11 @@ def audit_command(
         Path | None, typer.Option(help="Write a page (.html), the data (.json, reloads), text (.txt) or tables.")
     ] = None,
     landscape: Annotated[
-        Path | None, typer.Option(metavar="FILE.npz", help="Write the values of all orders (up to 6 tasks) as arrays.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Write the landscape as arrays: what each order (of up to 6 tasks) gives.",
+        ),
     ] = None,
     force: Force = False,
 ) -> None:

@@ -17,7 +17,7 @@ from forgetting.figures.items import Table
 from forgetting.orderings.base import as_ordering
 
 if TYPE_CHECKING:
-    from forgetting.theory.evaluation import Evaluation
+    from forgetting.theory.evaluation import Evaluation, Row
 
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
 REACHED = "reached: the largest share of the bound that any tasks were found to reach (bound.record)"
@@ -36,7 +36,7 @@ def bounds_command(
         ),
     ] = "loss,forgetting",
     everything: Annotated[
-        bool, typer.Option("--all", help="List bounds that do not apply, too, with the reason.")
+        bool, typer.Option("--all", help="List every variant of a bound, and those that do not apply, with the reason.")
     ] = False,
     *,
     source: Source,
@@ -83,20 +83,34 @@ def bounds_command(
             raise InvalidInputError("no bound applies, so that there is no table to write; --all says why")
         return "\n".join(tables)
 
-    output.emit(report, hidden=("key",), contents={".tex": latex})
+    folded = {} if everything else {table.key: table for table in (_applying(rows, name, True) for name in wanted)}
+    output.emit(report, hidden=("key",), contents={".tex": latex}, shown=lambda table: folded.get(table.key, table))
 
 
-def _applying(rows: Evaluation, quantity: str) -> Table:
-    """The bounds that apply to a quantity, with the largest share of each that any tasks reached."""
+def _applying(rows: Evaluation, quantity: str, folded: bool = False) -> Table:
+    """The bounds that apply to a quantity, with the largest share of each that any tasks reached.
+
+    Folded, those of one statement have one line, that of the first, beside the line of the tightest bound.
+    """
+    listed = rows.applicable(quantity)
+    groups: dict[Any, list[Row]] = {}
+    for place, row in enumerate(listed):
+        alone = row.tightest or not folded
+        groups.setdefault(place if alone else (row.bound.label, row.bound.kind), []).append(row)
     cells = []
-    for row in rows.applicable(quantity):
+    for row, *variants in groups.values():
         sign = {"upper": "<=", "lower": "worst >=", "rate": "O of", "floor": ">="}[row.bound.kind]
         remark = "" if row.bound.status == "holds as stated" else row.bound.status
         mark = "tightest" if row.tightest else "vacuous" if row.vacuous else remark
         reached = None if row.bound.record is None else row.bound.record.ratio
-        cells.append((sign, row.value, reached, row.bound.heading, row.bound.key, mark))
+        more = f"+ {len(variants)} variant{'s' if len(variants) > 1 else ''}" if variants else ""
+        cells.append(
+            (sign, row.value, reached, row.bound.heading, row.bound.key, ", ".join(filter(None, (mark, more))))
+        )
     columns = "", "value", "reached", "bound", "key", "remark"
-    return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells))
+    hidden = len(listed) - len(cells)
+    notes = (f"--all lists {hidden} variants of these statements, too",) if hidden else ()
+    return Table(f"bounds-{quantity}", f"Bounds on the {quantity}", "", columns, tuple(cells), notes)
 
 
 def _others(rows: Evaluation, wanted: tuple[str, ...]) -> Table:
@@ -128,11 +142,11 @@ def table_command(
       forgetting table sgd -k 1000 --format latex
     """
     from forgetting.report.sections.guarantees import TITLES, bounds_table, paper_table
+    from forgetting.theory.tables import table_named
 
     source = replace(source, words=words)
     output.check(source.words)
-    numbered = {f"{words}{number}": key for number, key in enumerate(TITLES, 1) for words in ("", "table ")}
-    name = numbered.get(" ".join(name.lower().split()), name)
+    name = table_named(name)
     if name not in TITLES:
         raise InvalidInputError(f"no table {name!r}{nearest(name, TITLES)}")
     if style not in FORMATS:

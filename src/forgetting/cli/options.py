@@ -78,7 +78,7 @@ READING = {
         typer.Option(
             metavar="all|task|none",
             help="Labels are classes, an output for each (all) or for those of the task (task), or numbers (none); "
-            "auto: words are classes, and whole numbers if they look like it.",
+            "auto: three or more words are classes, and whole numbers that look like it; two words need --positive.",
         ),
     ],
     "drop": Annotated[list[str], typer.Option(help="A column that is no feature; may be repeated.")],

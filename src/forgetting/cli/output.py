@@ -63,11 +63,12 @@ class Output:
         hidden: Container[str] = (),
         contents: Mapping[str, Content] | None = None,
         files: Mapping[Path, Content] | None = None,
+        shown: Callable[[Table], Table] = lambda table: table,
     ) -> None:
         """Give a report: as text, as JSON, or as a file of any ending.
 
-        The terminal shows at most `rows` rows of each table, without the columns `hidden`; JSON and files hold all.
-        `contents` and `files` are those of `give`.
+        The terminal shows at most `rows` rows of each table, or of what `shown` makes of it, without the columns
+        `hidden`; JSON and files hold all. `contents` and `files` are those of `give`.
         """
         from forgetting.report.document import summary_text
         from forgetting.report.saving import ENDINGS, file_content, only_item
@@ -76,7 +77,7 @@ class Output:
             yield summary_text(report, terminal_width())
             for item in report.items():
                 if isinstance(item, Table):
-                    yield from ("", table_text(without(shortened(item, rows), hidden), terminal_width()))
+                    yield from ("", table_text(without(shortened(shown(item), rows), hidden), terminal_width()))
 
         only_item(report, self.ending)  # raises if there is none
         usual = {} if self.out is None else dict.fromkeys(ENDINGS, partial(file_content, report, self.out))

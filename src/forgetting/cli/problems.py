@@ -107,13 +107,14 @@ class Source:
 
 
 def is_file(word: str) -> bool:
-    """Whether a word of the command line names a file: by its ending, a slash, or because there is such a file.
+    """Whether a word of the command line names a file: by an ending, a slash, or because there is such a file.
 
-    >>> is_file("tasks.CSV"), is_file("data/tasks"), is_file("gaussian"), is_file("T=10")
-    (True, True, False, False)
+    >>> is_file("tasks.CSV"), is_file("tasks.cvs"), is_file("data/tasks"), is_file("gaussian"), is_file("theta=0.5")
+    (True, True, True, False, False)
     """
+    ending = Path(word).suffix[1:2].isalpha() and "=" not in word  # families have no full stop in their names
     try:
-        return word.lower().endswith(ENDINGS) or "/" in word or Path(word).is_file()
+        return ending or word.lower().endswith(ENDINGS) or "/" in word or Path(word).is_file()
     except ValueError:  # of a zero byte
         return False
 

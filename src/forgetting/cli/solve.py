@@ -29,6 +29,10 @@ FACTS = (
     "rows", "epochs", "seconds", "tol", "seed",
 )  # fmt: skip
 METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
+MEANING = (
+    "kaczmarz solves block after block; where no x solves all, multipliers (by rows), extended (by rows and columns) "
+    "and averaged (the mean of random steps) find least squares; direct decomposes A."
+)
 
 
 def solve_command(
@@ -44,8 +48,10 @@ def solve_command(
         typer.Option("--ordering", "-o", help=f"{', '.join(orderings)}. [default: one random order, repeated]"),
     ] = None,
     relaxation: Annotated[float, typer.Option(help="The factor of every step, 0 to 2.")] = 1.0,
-    method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}.")] = "auto",
-    average: Annotated[str, typer.Option(help="Blocks that step at once, or all.")] = "1",
+    method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}: {MEANING}")] = "auto",
+    average: Annotated[
+        str, typer.Option(help="So many blocks (or all) step from one x, which moves by their mean.")
+    ] = "1",
     bounds: Annotated[
         str | None, typer.Option(help="x stays between; -inf and inf are none.", metavar="LOW,HIGH")
     ] = None,

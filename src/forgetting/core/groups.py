@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,10 @@ import numpy as np
 
 from forgetting.core.arrays import IntArray, any_array, one_column
 from forgetting.core.text import one_line, spelt_number
-from forgetting.errors import InvalidInputError
+from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError
 
 LISTED = 5  # names in a note
+REMEDY = "rows that come task by task give any order"
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,19 +25,22 @@ class Groups:
 
     Where the rows of each group come one after another, groups have the order of the rows. Where rows are mixed, as
     after a shuffle, groups are sorted if all names are numbers, dates (2024-01-31), or numbers after the same words
-    (task 2 before task 10); else they are in order of first appearance.
+    (task 2 before task 10); else they are in order of first appearance. Dates are 2024-01-31 or 31.01.2024: slashes are
+    read in two ways.
 
     Attributes:
         names: of the groups.
         codes: for each row the number of its group.
         mixed: whether rows of different groups are mixed.
         sorted_by: "number" or "date" if they are, and groups were sorted; else "".
+        moved: whether they were sorted into another order than that of first appearance.
     """
 
     names: list[str]
     codes: IntArray
     mixed: bool = False
     sorted_by: str = ""
+    moved: bool = False
 
     @classmethod
     def in_order(cls, names: Sequence[str], codes: IntArray) -> Groups:
@@ -55,7 +60,8 @@ class Groups:
                 if len(set(keys)) < len(keys):  # as 7 and 07
                     places = sorted(places, key=names.__getitem__)
                 order = sorted(places, key=keys.__getitem__)
-                return cls([names[place] for place in order], np.argsort(order)[codes], True, what)
+                moved = order != sorted(order)
+                return cls([names[place] for place in order], np.argsort(order)[codes], True, what, moved)
         return cls(list(names), codes, True)
 
     @property
@@ -77,12 +83,52 @@ class Groups:
         if self.sorted_by:
             words = f"sorted by {self.sorted_by}, since their rows are mixed"
         elif self.mixed:
-            names = "their names are neither numbers nor dates"
+            names = "their names are neither numbers nor dates such as 2024-01-31 or 31.01.2024"
             words = f"in order of first appearance, since their rows are mixed and {names}"
         named = [repr(one_line(name, 40)) for name in self.names[:LISTED]]
         if called is not None and list(called) != self.names:
             named = [f"{name} (called {one_line(str(own), 40)!r})" for name, own in zip(named, called, strict=False)]
         return (f"tasks are {words}: {', '.join(named)}{', ...' if len(self.names) > LISTED else ''}",)
+
+    def decided(self, called: Sequence[str] | None = None, remedy: str = REMEDY) -> tuple[str, ...]:
+        """The note, where the order is neither that of rows which come task by task nor that in which they appear.
+
+        `remedy` is how the caller decides otherwise.
+
+        >>> groups_of([2, 1, 2]).decided()
+        ("tasks are sorted by number, since their rows are mixed: '1', '2'; rows that come task by task give ...
+        >>> groups_of([1, 2, 1]).decided(), groups_of([2, 2, 1]).decided()
+        ((), ())
+        """
+        if not self.mixed or (self.sorted_by and not self.moved):
+            return ()
+        return tuple(f"{note}; {remedy}" for note in self.note(called))
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """A doubt about two groups whose names spell one number.
+
+        >>> groups_of(["0", "1", "0.0"]).doubts
+        ("tasks '0' and '0.0' spell one number, but are two tasks; if they are one, spell them alike",)
+        """
+        known: dict[Any, str] = {}
+        for name, key in zip(self.names, _numbers(self.names) or (), strict=False):
+            if key in known:
+                pair = " and ".join(repr(one_line(word, 40)) for word in sorted([known[key], name], key=len))
+                return (f"tasks {pair} spell one number, but are two tasks; if they are one, spell them alike",)
+            known[key] = name
+        return ()
+
+    def told(self, called: Sequence[str] | None = None, stacklevel: int = 2) -> tuple[str, ...]:
+        """The notes on the groups, after a warning of what was decided and what may be a mistake.
+
+        With `stacklevel` 1 the warning points to the caller of this method, with 2 to the caller of that, and so on.
+        """
+        for words in self.decided(called):
+            warnings.warn(words, ChoiceWarning, stacklevel=stacklevel + 1)
+        for words in self.doubts:
+            warnings.warn(words, DataWarning, stacklevel=stacklevel + 1)
+        return (*self.doubts, *self.note(called))
 
 
 def _numbers(names: Sequence[str]) -> list[Any] | None:
@@ -95,13 +141,18 @@ def _numbers(names: Sequence[str]) -> list[Any] | None:
 
 
 def _dates(names: Sequence[str]) -> list[Any] | None:
-    """The times that the names spell, such as 2024-01, 2024-01-31 or 2024-01-31 12:00; None if a name spells none."""
+    """The times that the names spell, as 2024-01, 2024-01-31 (12:00) or 31.01.2024; None if a name spells none."""
     try:
-        days = [f"{name}-01" if re.fullmatch(r"\d{4}-\d\d", name) else name for name in names]
-        times = [datetime.fromisoformat(day) for day in days]
+        times = [_time(name) for name in names]
     except ValueError:
         return None
     return times if len({time.tzinfo is None for time in times}) == 1 else None
+
+
+def _time(name: str) -> datetime:
+    if re.fullmatch(r"\d{1,2}\.\d{1,2}\.\d{4}", name):
+        return datetime.strptime(name, "%d.%m.%Y")
+    return datetime.fromisoformat(f"{name}-01" if re.fullmatch(r"\d{4}-\d\d", name) else name)
 
 
 def _numbered(names: Sequence[str]) -> list[Any] | None:

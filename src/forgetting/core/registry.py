@@ -31,6 +31,15 @@ def dashed(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
+def letters(name: str) -> str:
+    """The letters and digits of a name, by which its spellings are the same.
+
+    >>> letters("With replacement") == letters("with-replacement") == letters("WithReplacement")
+    True
+    """
+    return re.sub(r"[\W_]", "", name.lower())
+
+
 _tables: list[tuple[str, dict[Any, Any]]] = []  # the kind and the members of every registry
 
 
@@ -78,7 +87,12 @@ class Registry(Generic[T]):
     Traceback (most recent call last):
     forgetting.errors.InvalidInputError: no tool 'sow'; did you mean 'saw'? There are saw
 
-    `also` holds other words for members, which users type and nothing lists.
+    `also` holds other words for members, with parameters if need be, which users type and nothing lists.
+
+    >>> tools = Registry[str]("tool", {"hatchet": "small-axe"})
+    >>> _ = tools.add("small-axe", "splits")
+    >>> tools.named("SmallAxe"), tools.named("small axe"), tools.named("Hatchet"), tools.named("hammer")
+    ('small-axe', 'small-axe', 'small-axe', None)
     """
 
     def __init__(self, kind: str, also: Mapping[str, str] | None = None) -> None:
@@ -100,6 +114,17 @@ class Registry(Generic[T]):
         if name not in self:
             raise InvalidInputError(f"no {self.kind} {name!r:.80}{nearest(name, self)}")
         return self._members[name]
+
+    def named(self, name: str) -> str | None:
+        """The name of the member that is meant, whatever the spelling; with parameters for some words of `also`.
+
+        None if there is no such member.
+        """
+        if name in self or not isinstance(name, str):
+            return name if name in self else None
+        folded = letters(name)
+        spellings = (*((known, known) for known in self), *self.also.items())
+        return next((known for word, known in spellings if letters(word) == folded), None)
 
     def remove(self, name: str) -> None:
         """Remove the member of this name."""
@@ -198,9 +223,9 @@ def made_from(registry: Registry[type], words: str) -> Any:
     except ValueError as error:
         raise InvalidInputError(f"{registry.kind} {words!r:.60}: {str(error).lower()}; quotes come in pairs") from None
     length = next((place for place, word in enumerate(parts) if "=" in word), len(parts))
-    key = dashed("-".join(parts[:length])).replace("_", "-")
-    key = registry.also.get(key, key)
-    return call_with(registry.get(key), values_in(parts[length:]), f"{registry.kind} {key}")
+    typed = dashed("-".join(parts[:length])).replace("_", "-")
+    key, *more = (registry.named(typed) or typed).split(" ")
+    return call_with(registry.get(key), values_in([*more, *parts[length:]]), f"{registry.kind} {key}")
 
 
 def check_call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -> None:

@@ -132,7 +132,12 @@ def spelt_number(word: str) -> int | float:
 
     >>> spelt_number("10000000000000001"), spelt_number("2.5")
     (10000000000000001, 2.5)
+    >>> spelt_number("1_5")
+    Traceback (most recent call last):
+    ValueError: '1_5' is not a number
     """
+    if "_" in word:  # a number to Python only
+        raise ValueError(f"{word!r:.40} is not a number")
     try:
         return int(word)  # first: a long number is no float
     except ValueError:

@@ -18,7 +18,7 @@ from forgetting.core.groups import group_codes
 from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.errors import DataWarning, InvalidInputError
+from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError
 from forgetting.geometry import Matrix
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import as_scheme
@@ -155,7 +155,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
                 task, or the name of the column of the table X that holds them (which is then no feature). Tasks are
                 learned in the order of the rows if the rows of each come one after another. Where rows are mixed, as
                 after a shuffle, tasks are learned in sorted order if all ids are numbers, dates, or numbers after the
-                same words (task 2 before task 10); else in order of first appearance, with a `DataWarning`.
+                same words (task 2 before task 10); else in order of first appearance. A `ChoiceWarning` says which.
             order: task ids in the order to be learned, repetitions allowed; tasks that are not listed are left out,
                 and ids that no row has (as in a fold of a cross-validation) are skipped.
             sample_weight: n weights of at least 0, or None for weights of 1. A row of weight 2 counts like two equal
@@ -439,8 +439,10 @@ def _grouped(task_id: Any, kept: Any, rows: int, *, given: bool) -> dict[Hashabl
         raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
     places = np.arange(rows)[kept]
     groups = group_codes(owner[places], len(places), "task_id")
-    if groups.mixed and not (groups.sorted_by or given):
-        warnings.warn(f"{groups.note()[0]}; order= gives another order", DataWarning, stacklevel=5)
+    for words in () if given else groups.decided(remedy="order= gives another order"):
+        warnings.warn(words, ChoiceWarning, stacklevel=5)
+    for words in groups.doubts:
+        warnings.warn(words, DataWarning, stacklevel=5)
     return {_plain(owner[own[0]]): own for own in (places[own] for own in groups.rows)}
 
 

@@ -248,6 +248,8 @@ def _text(path: Path, what: str) -> Any:
                 f"{path}, line {place}: {len(cells)} numbers, but {len(rows[0])} in line {places[0]}"
             )
     try:
+        if any("_" in cell for cells in rows for cell in cells):
+            raise ValueError("1_5 is a number to Python only")
         array = np.array(rows, dtype=np.float64)
     except ValueError:
         place, cell = next(

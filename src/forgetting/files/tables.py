@@ -87,6 +87,8 @@ class WordTable(RowTable):
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
         cells = np.array(self.columns[column], dtype=object)
+        if "_" in "".join(self.columns[column]):  # 1_5 is a number to Python only
+            return column_numbers(cells)
         try:
             return cells.astype(np.float64), np.zeros(len(cells), dtype=bool)
         except ValueError:
@@ -134,9 +136,11 @@ def decimals(word: str) -> str:
 def parse_number(word: str) -> float | None:
     """The number that a word spells, or None.
 
-    >>> parse_number("1e3"), parse_number("cat")
-    (1000.0, None)
+    >>> parse_number("1e3"), parse_number("cat"), parse_number("1_000")
+    (1000.0, None, None)
     """
+    if "_" in word:  # a number to Python only
+        return None
     try:
         return float(word)
     except ValueError:

@@ -25,7 +25,14 @@ NO_UPDATE = -1  # in place of a task: the step learns nothing
 END = object()
 
 registry: Registry[type] = Registry(
-    "ordering", {"random": "with-replacement", "permutation": "without-replacement", "greedy": "greedy-distance"}
+    "ordering",
+    {
+        "random": "with-replacement",
+        "i.i.d.": "with-replacement",
+        "permutation": "without-replacement",
+        "greedy": "greedy-distance",
+        "greedy single pass": "greedy-distance repeat=false",
+    },
 )
 register: Callable[[type], type] = class_decorator(registry, lambda: Ordering)
 
@@ -177,7 +184,7 @@ def as_ordering(value: OrderingLike, names: Sequence[str] | None = None) -> Orde
     (Cyclic(), (0, 1, 1), (0, 2, 1))
     >>> as_ordering(["b", "a"], ["a", "b"]).seq, as_ordering("cyclic order=b,a", ["a", "b"]).order
     ((1, 0), (1, 0))
-    >>> as_ordering("random") == as_ordering("With replacement") == as_ordering("with_replacement")
+    >>> as_ordering("random") == as_ordering("With replacement") == as_ordering("withreplacement") == as_ordering("iid")
     True
     >>> as_ordering("cylic")
     Traceback (most recent call last):

@@ -18,6 +18,7 @@ from forgetting.files.outputs import check_output, write_output
 from forgetting.report.document import Report, to_latex_file
 from forgetting.report.html import to_html
 
+PARQUET = "in Python, result.to_frame().to_parquet(...) writes the table of a result; pandas reads the .csv file, too"
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
 
 
@@ -103,7 +104,8 @@ def check_file(path: Path, force: bool = False, inputs: Iterable[str | Path] = (
     """
     endings = (*more, *ENDINGS)
     if path.suffix.lower() not in endings:
-        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(endings[:-1])} or {endings[-1]}")
+        hint = f"; {PARQUET}" if path.suffix.lower() == ".parquet" else ""
+        raise ProblemFileError(f"{path}: unknown ending; use {', '.join(endings[:-1])} or {endings[-1]}{hint}")
     check_output(path, force=force, inputs=inputs)
 
 

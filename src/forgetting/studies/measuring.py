@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
@@ -26,11 +27,13 @@ from forgetting.schemes import registry as schemes
 from forgetting.schemes.base import as_scheme
 from forgetting.studies.functions import Traits, functions, named_function, states
 from forgetting.tasks import Problem, families
+from forgetting.tasks.readers import Columns, read, warn_of
 from forgetting.theory.evaluation import evaluate
 from forgetting.theory.terms import QUANTITIES
 
 __all__ = ["measure"]
 
+READING = tuple(field.name for field in fields(Columns))  # options of a file
 DATA_SETS = ("diabetes", "digits", "mnist", "sensor_drift")  # of `forgetting.datasets`
 
 
@@ -112,15 +115,23 @@ def _check(values: Mapping[str, Any]) -> None:
             raise InvalidInputError(f"{name} must be a text, got {values[name]!r:.60}")
     if values.get("family") is not None:
         check_family(values["family"], parameters)
-    elif parameters:
-        raise InvalidInputError(f"{next(iter(parameters))!r} is a parameter of families; a file has no parameters")
-    elif not os.path.isfile(values["file"]):
+    else:
+        _columns(parameters)
+    if values.get("file") is not None and not os.path.isfile(values["file"]):
         raise ProblemFileError(f"{values['file']}: no such file")
     _made(values.get("ordering", "with-replacement"), orderings, as_ordering)
     if values.get("scheme") is not None:
         _made(values["scheme"], schemes, as_scheme)
     if "quantities" in values:
         resolved(values["quantities"])
+
+
+def _columns(parameters: Mapping[str, Any]) -> Columns:
+    """How the rows of a file are read, and its features prepared: the options of `fg.load`."""
+    for name in parameters:
+        if name not in READING:
+            raise InvalidInputError(f"a file has no option {name!r:.60}{nearest(name, READING)}")
+    return Columns(**parameters)
 
 
 def _made(value: Any, registry: Any, convert: Any) -> Any:
@@ -131,7 +142,7 @@ def _made(value: Any, registry: Any, convert: Any) -> Any:
 @states(
     Traits(
         paired=("ordering", "scheme", "k", "quantities", "bounds", "method", "patience", "runs", "rtol", "device"),
-        whole=("k", "quantities"),
+        whole=("k", "quantities", "drop"),
         files=("file",),
         marks=_marks,
         check=_check,
@@ -164,7 +175,7 @@ def measure(
         k, quantities, method, patience, runs, rtol, device: as for `fg.expect`.
         bounds: whether to add for each of loss and forgetting the smallest upper bound that applies, and its name.
         seed: of the family, and of simulations.
-        parameters: of the family.
+        parameters: of the family; or for a file how `fg.load` reads it, such as label="class" or intercept=True.
 
     Returns:
         For each k the values, their uncertainties (for simulated values, the half-width of the interval), and the
@@ -198,12 +209,12 @@ def measure(
 
 def _problem(family: str | None, file: str | None, parameters: Mapping[str, Any], seed: Seed) -> Problem:
     own = {name: value for name, value in parameters.items() if name != "repeat"}
-    if file is not None and family is None and not own:
-        from forgetting.tasks.readers import load
-
-        return load(file)
+    if file is not None and family is None:
+        reading = read(file, _columns(own).seeded(seed), {})
+        warn_of(reading, stacklevel=4)
+        return reading.tasks
     if family is None or file is not None:
-        raise InvalidInputError("expected either family, with its parameters, or file, which has no parameters")
+        raise InvalidInputError("expected either family, with its parameters, or file, with options of fg.load")
     return named_family(family, own, seed)
 
 

@@ -99,7 +99,7 @@ class ClassificationTasks(Problem):
         """
         matrices, labels, known = split_rows(X, y, groups)
         tasks = cls(matrices, labels, **{"names": known.names, **options})
-        tasks.notes = known.note(tasks.names)
+        tasks.notes = known.told(tasks.names)
         return tasks
 
     def file_arrays(self) -> dict[str, Any]:
@@ -326,8 +326,9 @@ def one_versus_rest(X: Any, y: Any, groups: Any) -> dict[Label, ClassificationTa
         name: ClassificationTasks(matrices, [np.where(label == name, 1, -1) for label in labels], names=known.names)
         for name in classes
     }
+    notes = known.told()
     for problem in problems.values():
-        problem.notes = known.note()
+        problem.notes = notes
     return problems
 
 

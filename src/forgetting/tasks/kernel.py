@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from forgetting import geometry as _geometry
 from forgetting.core.arrays import Array, IntArray, as_task, one_column, read_only, real_array
-from forgetting.core.groups import group_codes
+from forgetting.core.groups import Groups, group_codes
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import ASYMMETRY, NEGATIVE, SQUARED
 from forgetting.errors import InvalidInputError
@@ -68,7 +69,7 @@ class KernelTasks(LinearTasks):
         asymmetry = float(np.max(np.abs(matrix - matrix.T)))
         if asymmetry > ASYMMETRY * largest:
             raise InvalidInputError(f"K is not symmetric: K - K^T has an entry of size {asymmetry:.2g}")
-        known = group_codes(groups, rows)
+        known = groups if isinstance(groups, Groups) else group_codes(groups, rows)
         self.rows_of = [read_only(part) for part in known.rows]
         self.kernel = read_only((matrix + matrix.T) / 2)
         given = one_column(real_array(labels, "y", squares=True))
@@ -76,7 +77,7 @@ class KernelTasks(LinearTasks):
             raise InvalidInputError(f"y: expected shape ({rows},), or ({rows}, c) for c outputs, got {given.shape}")
         self.labels = read_only(given.copy())
         self.outputs = None if given.ndim == 1 else int(given.shape[1])
-        self.names, self.notes = tuple(known.names), known.note()
+        self.names, self.notes = tuple(known.names), known.told()
         self.dim = rows
         self._set_options(loss, rank_tol, rtol)
         lowest = float(np.linalg.eigvalsh(self.kernel)[0])
@@ -104,10 +105,10 @@ class KernelTasks(LinearTasks):
 
     @classmethod
     def from_file_arrays(cls, arrays: dict[str, Any]) -> KernelTasks:
-        owner = entry(arrays, "task", "iu", 1)  # numbers, so that tasks of mixed rows keep their order, too
-        tasks = KernelTasks(
-            entry(arrays, "kernel", "f", 2), labels_from(arrays), owner.astype(np.int64), **linear_options_from(arrays)
-        )
+        kernel, owner = entry(arrays, "kernel", "f", 2), entry(arrays, "task", "iu", 1)
+        # numbers, so that tasks of mixed rows keep their order, too, and nothing is decided
+        groups = replace(group_codes(owner.astype(np.int64), len(kernel)), moved=False)
+        tasks = KernelTasks(kernel, labels_from(arrays), groups, **linear_options_from(arrays))
         tasks.names, tasks.notes = tuple(words(arrays, "names", tasks.num_tasks)), ()
         return tasks
 

@@ -234,7 +234,7 @@ def owners_of(rows: LabelledRows, groups: Any, sizes: Any, names: Sequence[str] 
         known = rows.groups or _given_groups(groups, count)
         called = _named(names, known.names)
         codes = known.codes.astype(np.int32) if known.mixed else None
-        return Owners(called, np.bincount(known.codes), codes, known.note(called))
+        return Owners(called, np.bincount(known.codes), codes, known.told(called, stacklevel=4))
     if sizes is not None:
         counts = as_index(sizes, None, "sizes", least=1)
         if int(counts.sum()) != count:

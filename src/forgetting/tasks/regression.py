@@ -213,7 +213,7 @@ class RegressionTasks(LinearTasks):
         if isinstance(X, np.ndarray) and not np.may_share_memory(matrices.stack, X):
             options = {"copy": False, **options}  # the rows were copied when they were sorted
         tasks = cls(matrices, labels, **{"names": known.names, **options})
-        tasks.notes = known.note(tasks.names)
+        tasks.notes = known.told(tasks.names)
         return tasks
 
     @classmethod
@@ -248,7 +248,7 @@ class RegressionTasks(LinearTasks):
         targets, named = one_hot(row_classes(labels), members, classes)
         tasks = cls([matrix[as_slice(rows)] for rows in members], targets, **{"names": known.names, **options})
         tasks.classes = named
-        tasks.notes = (classes_note(named, targets, tasks.names), *known.note(tasks.names))
+        tasks.notes = (classes_note(named, targets, tasks.names), *known.told(tasks.names))
         return tasks
 
     @classmethod

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from forgetting._version import __version__
 from forgetting.core.arrays import as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
+from forgetting.theory.numbering import folded
 from forgetting.theory.registry import Statement, all_statements, label_of
 
 
@@ -104,13 +106,13 @@ def check_entry(words: str, where: str) -> str:
     return words.strip()
 
 
-def bibtex(key: str) -> str:
+def bibtex(key: Any) -> str:
     """The sources of a bound or a claim as BibTeX: first where it is stated, then who quotes it or what it builds on.
 
     Args:
-        key: of a bound (`thm:cl_by_sgd_main/loss`), the label of a claim (`lem:regret_bound`), the number of a
-            statement in the PDF of the paper (`Theorem 8`, `Table 1`), the key of a source (`evron2022catastrophic`),
-            or `forgetting` for this library.
+        key: a bound or a claim, or a row of `evaluate`; the key of a bound (`thm:cl_by_sgd_main/loss`), the label of a
+            claim (`lem:regret_bound`), the number of a statement in the PDF of the paper (`Theorem 8`, `Table 1`), the
+            key of a source (`evron2022catastrophic`), or `forgetting` for this library.
 
     >>> import forgetting as fg
     >>> print(fg.bounds.cite("strohmer2009:single rows/error"))
@@ -127,12 +129,18 @@ def bibtex(key: str) -> str:
     return "\n\n".join(entries(key))
 
 
-def entries(key: str) -> tuple[str, ...]:
+def entries(key: Any) -> tuple[str, ...]:
     """The entries of `bibtex`, one by one."""
-    as_kind(key, str, "the key of a bound, a claim or a source")
+    given = getattr(key, "bound", key)  # of a row
+    if not isinstance(given, str) and isinstance(getattr(given, "source", None), str):
+        own = [statement for statement in all_statements() if given is statement.bound or given is statement.claim]
+        own = own or [Statement(bound=given) if hasattr(given, "bibtex") else Statement(claim=given)]
+        return _of_all(own, str(given.key))
+    as_kind(given, str, "a bound, a claim, a row of bounds, or the key of a bound, a claim or a source")
+    key = given
     if key in SOURCES or key == SOFTWARE:
         return ((software_entry() if key == SOFTWARE else SOURCES[key]).bibtex,)
-    if re.fullmatch(r"table [123]", key.strip().lower()):
+    if folded(key) in (("table", "1"), ("table", "2"), ("table", "3")):
         return (SOURCES["evron2026continual"].bibtex,)
     key = label_of(key)
     chosen = [
@@ -146,6 +154,11 @@ def entries(key: str) -> tuple[str, ...]:
             (SOFTWARE, *SOURCES, *(known.bound.key if known.bound else known.label for known in all_statements()))
         )
         raise InvalidInputError(f"no bound, claim or source {key!r:.60}{nearest(key, keys)}")
+    return _of_all(chosen, key)
+
+
+def _of_all(chosen: Sequence[Statement], key: str) -> tuple[str, ...]:
+    """The entries of several statements."""
     sources = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
     if not sources:
         raise InvalidInputError(

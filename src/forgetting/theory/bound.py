@@ -11,6 +11,7 @@ from forgetting.core.arrays import as_count, as_flag, as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.files.records import Codec, add_codec
+from forgetting.orderings import Ordering
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bibliography import check_entry
@@ -71,7 +72,8 @@ class Bound:
             lower bound on the given tasks).
         status: what is known about its truth; `note` says more.
         origin: a statement as printed, one branch of its min, from its proof, tightened by this library, or trivial.
-        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`.
+        orderings, schemes, problems: what it covers, by the names in `forgetting.theory.setting`; orderings also by
+            the words that `fg.run` takes, or as orderings.
         assumptions: in words.
         range: the k it covers.
         needs: names of the parameters of `Setting` that its formula uses.
@@ -133,10 +135,9 @@ class Bound:
                 raise InvalidInputError(
                     f"{self.key}: {name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r:.60}"
                 )
-        if isinstance(self.orderings, str):
-            object.__setattr__(self, "orderings", (self.orderings,))
-        if isinstance(self.orderings, tuple) and all(isinstance(name, str) for name in self.orderings):
-            object.__setattr__(self, "orderings", tuple(map(ordering_named, self.orderings)))
+        orderings = [self.orderings] if isinstance(self.orderings, str | Ordering) else self.orderings
+        if isinstance(orderings, list | tuple):
+            object.__setattr__(self, "orderings", tuple(dict.fromkeys(map(ordering_named, orderings))))
         schemes = (*SCHEMES, *SCHEMES_ELSEWHERE)
         lists = {"orderings": ORDERINGS, "schemes": schemes, "problems": PROBLEMS, "needs": PARAMETERS}
         for name, allowed in lists.items():

@@ -13,6 +13,7 @@ import numpy as np
 
 from forgetting.core.arrays import as_count, as_flag, as_kind, as_list, as_word
 from forgetting.errors import InvalidInputError
+from forgetting.orderings import Ordering
 from forgetting.tasks import Problem
 from forgetting.theory.bound import Bound
 from forgetting.theory.evaluation import is_vacuous
@@ -57,9 +58,9 @@ class Crossovers(list[Stretch]):
         super().__init__(stretches)
         self.setting = setting
 
-    def winner(self, ordering: str, quantity: str, k: int) -> Bound | None:
+    def winner(self, ordering: str | Ordering, quantity: str, k: int) -> Bound | None:
         """The tightest bound at k, or None if no bound covers k."""
-        ordering = ordering_named(as_kind(ordering, str, "the name of an ordering"))
+        ordering = ordering_named(as_kind(ordering, str | Ordering, "an ordering, or the name of one"))
         as_kind(quantity, str, "a quantity such as 'loss'")
         k = as_count(k, "k")
         for row in self:
@@ -73,11 +74,11 @@ class Crossovers(list[Stretch]):
 
 def crossovers(
     d: int | Problem | Setting | None = None,
-    T: int | None = None,
+    T: int | str | Ordering | Sequence[str | Ordering] | None = None,
     rank_avg: float | None = None,
     *,
     quantities: Sequence[str] = ("loss", "forgetting"),
-    orderings: Sequence[str] = ("with replacement", "without replacement"),
+    orderings: str | Ordering | Sequence[str | Ordering] = ("with replacement", "without replacement"),
     rows: Literal["all", "stated"] = "all",
     second_hand: bool = True,
     up_to: int = 10**12,
@@ -87,8 +88,8 @@ def crossovers(
 
     Args:
         d, T, rank_avg: dimension, number of tasks, average rank; or tasks, or a `Setting`, in place of all three.
-            Without T there is nothing without replacement.
-        quantities, orderings: what to compare; orderings in any spelling.
+            Without T there is nothing without replacement. After tasks, the second argument may be `orderings`.
+        quantities, orderings: what to compare; orderings as `fg.run` takes them.
         rows: "stated" leaves out what only proofs give and what this library tightened.
         second_hand: whether bounds whose constant is second-hand take part.
         up_to: the largest k that is looked at.
@@ -103,27 +104,37 @@ def crossovers(
     >>> [(s.first, s.bound.key) for s in found if (s.ordering, s.quantity) == ("with replacement", "loss")]
     [(1, 'trivial/loss'), (2, 'here:last-iterate/loss')]
     >>> two_lines = fg.families.two_lines(0.5)
-    >>> fg.bounds.crossovers(two_lines, orderings="random").winner("random", "loss", k=10).key
+    >>> fg.bounds.crossovers(two_lines, "random").winner("random", "loss", k=10).key
     'two-lines:random/loss'
     """
     as_word(rows, ("all", "stated"), "rows")
     second_hand = as_flag(second_hand, "second_hand")
-    orderings = [orderings] if isinstance(orderings, str) else as_list(orderings, "orderings")
-    orderings = [ordering_named(as_kind(name, str, "names of orderings", "orderings: ")) for name in orderings]
+    typed = d is None or isinstance(d, int | np.integer | float)
+    count: Any = T
+    if isinstance(T, str | Ordering | list | tuple):
+        if typed:
+            raise InvalidInputError(f"T is the number of tasks, got {T!r:.60}; orderings= names orderings")
+        count, orderings = None, T
+    listed = [orderings] if isinstance(orderings, str | Ordering) else as_list(orderings, "orderings")
+    kinds = str | Ordering
+    named = [ordering_named(as_kind(name, kinds, "orderings, or their names", "orderings: ")) for name in listed]
+    names = [name if isinstance(name, str) else name.in_words for name in named]
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
         raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
     steps = {"eta": 1.0, "beta": 1.0}
     if d is None or isinstance(d, int | np.integer | float):
-        setting = Setting(d=as_count(d, "d") if d is not None else None, T=T, rank_avg=rank_avg, **{**steps, **more})
-    elif T is None and rank_avg is None:
+        setting = Setting(
+            d=as_count(d, "d") if d is not None else None, T=count, rank_avg=rank_avg, **{**steps, **more}
+        )
+    elif count is None and rank_avg is None:
         setting = replace(Setting.of(d), **{**steps, **more})
-        T = setting.T
+        count = setting.T
     else:
         raise InvalidInputError("T and rank_avg are those of the tasks; leave them out, or give d as a number")
-    if T is None:  # without replacement k is at most T
-        orderings = [name for name in orderings if name != "without replacement"]
-        if not orderings:
+    if count is None:  # without replacement k is at most T
+        names = [name for name in names if name != "without replacement"]
+        if not names:
             raise InvalidInputError("bounds without replacement need T, the number of tasks")
     quantities = [quantities] if isinstance(quantities, str) else as_list(quantities, "quantities")
     for name in quantities:
@@ -134,7 +145,7 @@ def crossovers(
         raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")
     limit = as_count(up_to, "up_to", least=1)
     stretches: list[Stretch] = []
-    for ordering in orderings:
+    for ordering in names:
         tags = describe_ordering(ordering)
         most = setting.T if ordering == "without replacement" else None
         last = limit if most is None else min(limit, most)

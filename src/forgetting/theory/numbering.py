@@ -21,6 +21,23 @@ _NUMBERED = re.compile(
 )
 
 
+#: how the words before a number are shortened
+_SHORT = {
+    "thm": "theorem", "th": "theorem", "lem": "lemma", "lm": "lemma", "cor": "corollary", "prop": "proposition",
+    "rem": "remark", "eqn": "eq", "equation": "eq", "tab": "table", "reduc": "reduction", "app": "appendix",
+    "sec": "section",
+}  # fmt: skip
+
+
+def folded(name: str) -> tuple[str, ...]:
+    """The words and numbers of a place in a paper, by which its spellings are the same.
+
+    >>> folded("Thm. 8") == folded("theorem8") == folded("Theorem 8"), folded("Lem. C.8") == folded("lemma C.8")
+    (True, True)
+    """
+    return tuple(_SHORT.get(word, word) for word in re.findall(r"[^\W\d_]+|\d+", name.lower()))
+
+
 class Printed(NamedTuple):
     """The number and the title of a statement as the paper prints them.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from forgetting.core.arrays import as_flag, as_kind
 from forgetting.core.registry import watched
 from forgetting.errors import InvalidInputError
-from forgetting.theory.numbering import PAPER, place_of
+from forgetting.theory.numbering import PAPER, folded, place_of
 
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
@@ -104,13 +104,13 @@ def label_of(name: str) -> str:
 
     Statements of other papers are named by authors, year and number.
 
-    >>> label_of("theorem 8"), label_of("Evron et al. 2022, Theorem 10"), label_of("lem:regret_bound")
+    >>> label_of("thm 8"), label_of("Evron et al. 2022, Theorem 10"), label_of("lem:regret_bound")
     ('thm:random_convergence_rate', 'evron2022:alternating', 'lem:regret_bound')
     """
-    wanted = " ".join(name.lower().split())
+    wanted = folded(name)
     for statement in all_statements():
-        place = place_of(statement.label, statement.words.source).lower()
-        if wanted in (place, f"{PAPER.lower()}, {place}") and place:
+        place = place_of(statement.label, statement.words.source)
+        if place and name != statement.label and wanted in (folded(place), folded(f"{PAPER}, {place}")):
             return statement.label
     return name
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -11,9 +10,10 @@ import numpy as np
 
 from forgetting.core.arrays import Array, as_count, as_flag, as_kind, as_number
 from forgetting.core.numerical import EPS
+from forgetting.core.registry import letters
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.files.records import add_codec, dataclass_codec
-from forgetting.orderings import Ordering, TaskView, laws, registry
+from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes import Kaczmarz, natural_scheme
 from forgetting.schemes.base import SchemeLike, as_scheme
@@ -53,18 +53,26 @@ SCHEMES_ELSEWHERE = (
 PROBLEMS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
 
-def ordering_named(word: str) -> str:
-    """The name of `ORDERINGS` that a word spells with other letters or dashes, or as a class; else the word itself.
+def ordering_named(ordering: Any) -> Any:
+    """The name in `ORDERINGS` of an ordering, or of a word for one; what has none there is given back as it is.
+
+    Words are those of `run`, in any spelling.
 
     >>> ordering_named("WithReplacement"), ordering_named("random"), ordering_named("norm weighted")
     ('with replacement', 'with replacement', 'norm-weighted')
+    >>> from forgetting.orderings import Reshuffled
+    >>> ordering_named("GreedyDistance"), ordering_named(Reshuffled()), ordering_named("sideways")
+    ('greedy', 'reshuffled', 'sideways')
     """
-    names = {_letters(name): name for name in ORDERINGS}
-    return names.get(_letters(word), names.get(_letters(registry.also.get(word.lower(), "")), word))
-
-
-def _letters(word: str) -> str:
-    return re.sub(r"[^a-z]", "", word.lower())
+    if isinstance(ordering, str):
+        folded = letters(ordering)
+        if (name := next((name for name in ORDERINGS if letters(name) == folded), None)) is not None:
+            return name
+    try:
+        tags = describe_ordering(as_ordering(ordering))
+    except InvalidInputError:
+        return ordering
+    return next((name for name in ORDERINGS if name in tags and name != "any"), ordering)
 
 
 def known(value: float | None) -> float:
@@ -278,8 +286,8 @@ def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering |
     ('with replacement', NonRepetitive())
     """
     if isinstance(problem, Setting) and isinstance(ordering, str):
-        if ordering_named(ordering) in ORDERINGS:
-            return ordering_named(ordering)
+        if "=" not in ordering and ordering_named(ordering) in ORDERINGS:
+            return str(ordering_named(ordering))
         try:
             return as_ordering(ordering)
         except InvalidInputError as error:

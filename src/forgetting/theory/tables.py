@@ -20,6 +20,7 @@ from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.tasks import Problem
 from forgetting.theory.curves import bound_group, bound_role
+from forgetting.theory.numbering import folded
 from forgetting.theory.registry import get_bound
 from forgetting.theory.setting import Setting
 
@@ -464,7 +465,7 @@ _TABLES: dict[str, Table] = {
 
 
 def table(
-    name: str,
+    name: str | int | Problem | Setting,
     setting: Setting | Problem | None = None,
     k: int | None = None,
     **numbers: Any,
@@ -472,7 +473,8 @@ def table(
     """The paper's Table 1 (regression), 2 (classification) or 3 (sgd), in symbols or evaluated at numbers.
 
     Args:
-        name: which table: "regression" or "Table 1", "classification" or "Table 2", "sgd" or "Table 3".
+        name: which table: "regression" or "Table 1" or 1, "classification" or "Table 2", "sgd" or "Table 3"; or tasks,
+            for the table about them: then there is no `setting`.
         setting: tasks, or the numbers as a `Setting`; or give them as keywords.
         k: number of steps; with it the cells get numbers.
         **numbers: parameters of `Setting`: d, T, rank_avg, rank_max; eta, beta, sigma, G; dist_sq, radius.
@@ -495,18 +497,28 @@ def table(
     >>> table("regression", k=10**6, d=10, T=2, rank_avg=1, rank_max=1).numbers()[2][2]
     '= 2.12e-06'
     """
-    printed = {f"table {number}": key for number, key in enumerate(_TABLES, 1)}
-    name = printed.get(" ".join(name.lower().split()), name) if isinstance(name, str) else name
-    base = _TABLES[as_word(name, _TABLES, "the name of a table")]
+    if isinstance(name, Problem | Setting):
+        if setting is not None:
+            raise InvalidInputError(
+                "give tasks once, alone or after the name of a table, and the number of steps as k="
+            )
+        setting = name
+    about = _table_about(name) if isinstance(name, Problem | Setting) else table_named(name)
+    base = _TABLES[as_word(about, _TABLES, "the name of a table")]
     if setting is not None and numbers:
         raise InvalidInputError("give the numbers as tasks, as a Setting or as keywords, not in two ways")
     if k is None:
         if setting is not None or numbers:
-            raise InvalidInputError("numbers are given, but not k; give k too, or leave all of them out")
+            whole = "tasks are" if isinstance(setting, Problem) else "a Setting is"
+            given = "numbers are" if setting is None else whole
+            raise InvalidInputError(
+                f"{given} given, but not the number of steps: give k=..., or for the table in symbols the name "
+                f"{base.name!r} alone"
+            )
         return base
     at = Setting(**numbers) if setting is None else Setting.of(setting)
     step = as_count(k, "k", least=1)
-    beside = [get_bound(key) for key in _BESIDE.get(name, ())]
+    beside = [get_bound(key) for key in _BESIDE.get(base.name, ())]
     bounds = [*(get_bound(key) for row in base.rows for cell in row for key in cell.keys), *beside]
     used = {"dist_sq", "rank_joint", *(name for bound in bounds for name in bound.needs)}
     known = {field.name: getattr(at, field.name) for field in fields(at) if field.name in used}
@@ -529,6 +541,25 @@ def table(
     ]
     notes += [f"Proved here: {', '.join(proved)}."] if proved else []
     return Table(base.name, base.caption, base.columns, base.rows, tuple(notes), at, step)
+
+
+def table_named(name: Any) -> Any:
+    """The name of a table that is named by its number in the PDF, in any spelling.
+
+    >>> table_named(1), table_named("Table2"), table_named("tab. 3"), table_named("9")
+    ('regression', 'classification', 'sgd', '9')
+    """
+    numbered = {folded(f"{word}{number}"): key for number, key in enumerate(_TABLES, 1) for word in ("", "table ")}
+    spelt = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+    return numbered.get(folded(spelt), name) if isinstance(spelt, str) else name
+
+
+def _table_about(given: Problem | Setting) -> str:
+    """The name of the table about tasks of a kind."""
+    kind = given.problem if isinstance(given, Setting) else given.kind
+    if kind not in _TABLES:
+        raise InvalidInputError(f"no table is about {kind} alone; name one of {', '.join(_TABLES)} before the tasks")
+    return kind
 
 
 add_codec(dataclass_codec(Cell, "cell"))

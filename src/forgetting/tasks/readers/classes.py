@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Literal
 
 import numpy as np
@@ -135,11 +136,23 @@ def _numbers(sheets: Sequence[Sheet], label: str) -> Array:
         words = [word for sheet in sheets for word in sheet.labels]
         row = int(wrong[0])
         remedy = decimals(words[row]) or (
-            "; for classes, give classes='all' (--classes all), or name the one that counts as +1 with positive= "
-            "(--positive)"
+            "; for classes, give classes='all' (--classes all), or name the one that counts as +1 with "
+            f"{_named_positive(words)}"
         )
         raise _refusal(sheets, row, label, f"{words[row]!r:.40} is not a number{remedy}")
     return y
+
+
+def _named_positive(words: Sequence[str]) -> str:
+    """The option that makes one class +1; of two words with the second of them, in the order of the alphabet.
+
+    >>> _named_positive(["dog", "cat"]), _named_positive(["a cat", "dog", "owl"])
+    ("positive='dog' (--positive dog)", 'positive= (--positive)')
+    """
+    two = sorted(set(words))
+    if len(two) != 2 or len(two[1]) > 40:
+        return "positive= (--positive)"
+    return f"positive={two[1]!r} (--positive {quote(two[1])})"
 
 
 def _known(sheets: Sequence[Sheet], label: str, names: tuple[str, ...] | None) -> RowClasses:
@@ -211,6 +224,12 @@ def about_labels(
         return notes, ()
     remedy = "give classes='all' (--classes all), or name the one that counts as +1 with positive= (--positive)"
     return notes, numbers_doubt(labels.y, remedy)
+
+
+def decided_of_labels(said: Sequence[str], labels: Labels, columns: Columns) -> list[str]:
+    """What is said of classes that the caller did not name: of words; of whole numbers there is a doubt."""
+    guessed = labels.known is not None and columns.classes == "auto" and not labels.reason
+    return [f"{said[0]}. If this is meant, classes='all' (--classes all) says so"] if guessed else []
 
 
 def label_notes(tasks: RegressionTasks) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from typing import Any, Literal
 from forgetting.core.arrays import is_sparse
 from forgetting.core.memory import require_memory
 from forgetting.core.text import first_repeated, one_line
-from forgetting.errors import DataWarning, InvalidInputError, ProblemFileError
+from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.files.table_files import TextFile, arrow_for, arrow_for_parquet
 from forgetting.files.tables import Origin
@@ -35,7 +36,7 @@ from forgetting.tasks.readers.sheet import (
     sheet_of,
 )
 
-__all__ = ["ENDINGS", "folder_error", "load", "read", "warn_of_doubts"]
+__all__ = ["ENDINGS", "folder_error", "load", "read", "warn_of"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 MOST_LISTED = 5  # files of a folder in a message
@@ -68,7 +69,7 @@ def load(
     - a CSV or TSV file with a header, and commas, semicolons or tabs between its columns, or a Parquet file: the column
       `task` says which task a row belongs to, the column `label` is y, and all others are features. Parquet needs
       pyarrow, and CSV is read faster by it: `pip install 'forgetting[data]'`;
-    - an npz file with arrays X (a matrix), y and task;
+    - an npz file with arrays X (a matrix), y and task; labels are numbers unless `classes` or `positive` is given;
     - several such files: of those without a task column each is a task, named after the file, and after its folder too
       where two files have one name;
     - a DataFrame of pandas or polars, a table of pyarrow, or anything else with the Arrow stream protocol;
@@ -79,7 +80,9 @@ def load(
     rows. Where rows are mixed, as after a shuffle, tasks are sorted if all names are numbers, dates (2024-01-31), or
     numbers after the same words (task 2 before task 10); else they are in order of first appearance.
 
-    `notes` of the result says what was done and what is worth a look; what may be a mistake is a `DataWarning` as well.
+    `notes` of the result says what was done and what is worth a look. What was chosen for the caller (that words are
+    classes, or the order of tasks whose rows are mixed) is a `ChoiceWarning` as well, and what may be a mistake is a
+    `DataWarning`.
     An index that pandas wrote as a column without a name is left out. Errors name the file, the row and the column.
 
     Args:
@@ -91,8 +94,8 @@ def load(
             "task" as in `RegressionTasks.from_labels`: an output for each class of all tasks, or for those of the task.
             None for numbers. "auto" for "all" where labels are three words or more, or categories (of pandas, polars or
             Arrow), or 3 to 100 whole numbers, each at least five times, if the column is named class, label or target,
-            or no task has more than half of them; a `DataWarning` says when whole numbers count as classes. Floats
-            (1.0, unless labels are missing) never do, and two values only if the caller says so, here or by `positive`.
+            or no task has more than half of them; a `DataWarning` says so. Floats (1.0, unless labels are missing) and
+            arrays of npz files never do, and two values only if the caller says so, here or by `positive`.
         drop: columns that are no features.
         drop_nan: leave out rows with a missing number (empty, NaN or infinite) or task, and note how many; otherwise
             they are refused.
@@ -114,14 +117,16 @@ def load(
     """
     columns = Columns(task, label, positive, classes, drop, drop_nan, intercept, standardize, features, loss)
     reading = read(source, columns, options)
-    warn_of_doubts(reading, stacklevel=3)
+    warn_of(reading, stacklevel=3)
     return reading.tasks
 
 
-def warn_of_doubts(reading: Reading, stacklevel: int) -> None:
-    """Warn of what looks like a mistake."""
-    for doubt in reading.doubts:
-        warnings.warn(doubt, DataWarning, stacklevel=stacklevel)
+def warn_of(reading: Reading, stacklevel: int) -> None:
+    """Warn of what was decided for the caller, and of what looks like a mistake."""
+    for words in reading.decided:
+        warnings.warn(words, ChoiceWarning, stacklevel=stacklevel)
+    for words in reading.doubts:
+        warnings.warn(words, DataWarning, stacklevel=stacklevel)
 
 
 def read(source: Any, columns: Columns, options: Mapping[str, Any], learned: Problem | None = None) -> Reading:
@@ -215,13 +220,16 @@ def _sheet(path: Path, columns: Columns, several: bool) -> Sheet:
     ending = path.suffix.lower()
     if os.path.isdir(path):
         raise folder_error(path)
+    if not os.path.exists(path):
+        raise missing_file(path)
     if ending not in ENDINGS:
         raise ProblemFileError(f"{path}: {_foreign(path)}")
     if ending == ".npz":
         arrays = read_arrays(path)
         if is_saved(arrays):
             raise ProblemFileError(f"{path}: holds a saved collection of tasks; give it alone")
-        return sheet_from_mapping(Origin.file(path), columns, arrays, several)
+        sheet = sheet_from_mapping(Origin.file(path), columns, arrays, several)
+        return replace(sheet, content=lambda: "others")  # whoever made arrays chose their types: nothing is guessed
     if ending == ".parquet":
         return sheet_of(arrow_for_parquet(path).parquet_table(path), columns, several)
     file = TextFile.read(path)
@@ -248,6 +256,24 @@ def folder_error(folder: Path) -> ProblemFileError:
     listed = ", ".join(one_line(str(folder / name)) for name in names[:MOST_LISTED])
     more = f" and {len(names) - MOST_LISTED} others" if len(names) > MOST_LISTED else ""
     return ProblemFileError(f"{folder} is a folder; give files in it, each by its name: {listed}{more}")
+
+
+def missing_file(path: Path) -> ProblemFileError:
+    """The error for a file that is not there, with the most similar name in its folder of a file that could be read.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as here:
+    ...     Path(here, "tasks.csv").touch()
+    ...     print(missing_file(Path(here, "tasks.cvs")))
+    /.../tasks.cvs: no such file; did you mean '/.../tasks.csv'?
+    """
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix.lower() in (*ENDINGS, ".toml")]
+    except (OSError, ValueError):  # of a folder that is not there, or a zero byte
+        names = []
+    close = get_close_matches(path.name, names, n=1)
+    hint = f"; did you mean {one_line(str(path.with_name(close[0])))!r}?" if close else ""
+    return ProblemFileError(f"{one_line(str(path))}: no such file{hint}")
 
 
 def _foreign(path: Path) -> str:

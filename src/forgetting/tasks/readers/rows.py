@@ -25,7 +25,7 @@ from forgetting.files.tables import NAMELESS, NOTHING, not_a_number, parse_numbe
 from forgetting.geometry import Matrix
 from forgetting.tasks.linear_tasks import LinearTasks
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.readers.classes import about_labels, label_notes, numbers_doubt, read_labels
+from forgetting.tasks.readers.classes import about_labels, decided_of_labels, label_notes, numbers_doubt, read_labels
 from forgetting.tasks.readers.sheet import Columns, Sheet
 from forgetting.tasks.regression import RegressionTasks
 from forgetting.tasks.task_data import as_slice
@@ -43,12 +43,14 @@ class Reading:
             an index, tasks with one row; the order of the tasks.
         features: names of the columns of X.
         doubts: the notes that are about likely mistakes.
+        decided: what was decided for the caller beside them, and how to decide otherwise.
     """
 
     tasks: Problem
     notes: tuple[str, ...]
     features: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    decided: tuple[str, ...] = ()
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -67,6 +69,7 @@ def tasks_from(
     check_options(options)
     notes: list[str] = []
     doubts: list[str] = []
+    decided: list[str] = []
     kept = []
     for sheet in sheets:
         without_index, left_out, doubted = index_columns(sheet)
@@ -93,13 +96,17 @@ def tasks_from(
     tasks.classes = classes
     if learned is None:
         said, about = about_labels(tasks, labels, columns, groups)
-        order = groups.note(tasks.names) if any(sheet.tasks is not None for sheet in kept) else ()
         doubts = [*about, *doubts]
+        decided = decided_of_labels(said, labels, columns)
+        order: tuple[str, ...] = ()
+        if any(sheet.tasks is not None for sheet in kept):
+            doubts += groups.doubts
+            order, decided = groups.note(tasks.names), [*decided, *groups.decided(tasks.names)]
         notes = [*said, *doubts, *notes, *row_notes(tasks), *order]
     else:
         notes = [*doubts, *notes]
     tasks.notes = tuple(dict.fromkeys(notes))
-    return Reading(tasks, tasks.notes, kept[0].features, tuple(dict.fromkeys(doubts)))
+    return Reading(tasks, tasks.notes, kept[0].features, tuple(dict.fromkeys(doubts)), tuple(decided))
 
 
 # --------------------------------------------------------------------------------------------------- what is missing

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting.core.arrays import Array, any_array, as_flag, as_kind, as_word, is_sparse, numbers, one_column
+from forgetting.core.arrays import Array, Seed, any_array, as_flag, as_kind, as_word, is_sparse, numbers, one_column
 from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
@@ -83,7 +83,7 @@ class Columns:
         values = {name: getattr(self, name) for name in PREPARING}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
-    def seeded(self, seed: int) -> Columns:
+    def seeded(self, seed: Seed) -> Columns:
         """The same, with random features that are drawn with this seed if only their number is given."""
         return replace(self, features=as_feature_map(self.features, seed))
 
