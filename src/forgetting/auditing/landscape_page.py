@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.auditing.order_statistics import LEVELS, PARTS
-from forgetting.auditing.sentences import joined, percent
-from forgetting.core.text import one_line
+from forgetting.auditing.sentences import percent
+from forgetting.core.text import joined, one_line
 from forgetting.errors import NotSupportedError
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.report.document import Report, Section

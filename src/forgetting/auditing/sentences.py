@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
 from forgetting.auditing.verdict import EFFECT, SHARE
 from forgetting.core.numerical import ROUNDING
-from forgetting.core.text import one_line
+from forgetting.core.text import joined, one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
@@ -471,16 +471,6 @@ def ordered(audit: Audit, order: tuple[int, ...]) -> str:
     if any(case.kind == "last task" for case in audit.cases):
         return f"any order that ends with {task_name(audit, order[-1])}"
     return listed(audit, order)
-
-
-def joined(words: Iterable[str]) -> str:
-    """The words with commas and an "and".
-
-    >>> joined(["a"]), joined("abc")
-    ('a', 'a, b and c')
-    """
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def capital(words: str) -> str:
