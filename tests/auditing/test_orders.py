@@ -225,3 +225,16 @@ def test_a_given_order_that_is_tied_with_the_worst_random_ones_is_not_worse_than
     assert "is the worst there is, tied with 5 others" in _place(audit, measure, "the given order")
     sampled = replace(audit, tried_exact=False)
     assert "is as bad as the worst of 24 random orders" in _place(sampled, measure, "the given order")
+
+
+def test_an_order_that_is_refused_names_the_tasks_as_they_were_typed():
+    names = ["attic", "hall", "cellar", "roof", "yard", "shed", "porch", "loft"]
+    tasks = fg.RegressionTasks([np.eye(8)[[m]] for m in range(8)], [[1.0]] * 8, names=names)
+    with pytest.raises(InvalidInputError) as refused:
+        fg.audit(tasks, order=["cellar", "attic"])
+    assert str(refused.value) == (
+        "an order names each of the 8 tasks once, got cellar, attic: "
+        "hall, roof, yard, shed, porch and 1 more are missing"
+    )
+    with pytest.raises(InvalidInputError, match="got 1, 1, 0: 2 is missing and 1 is named more than once"):
+        fg.audit(fg.families.orthogonal(3), order=[1, 1, 0])

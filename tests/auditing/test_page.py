@@ -11,11 +11,12 @@ import forgetting as fg
 from forgetting.auditing import Audit, digits
 from forgetting.auditing.page import _shows_something
 from forgetting.cli import run_app
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Panel, Spread
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import to_csv
+from forgetting.report import write_report
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,22 @@ def test_the_page_opens_with_one_figure_and_at_most_four_sentences(audits, name)
         assert sentence.endswith(".")
         assert not re.search(r"[a-z%)]\. [A-Z]", sentence)
     assert re.findall(r"<li>(.*?)\.</li>", lead) == [escape(f"Note: {note}", quote=False) for note in audit.notes]
+
+
+def test_a_page_that_exists_is_kept_and_python_is_told_of_force(tmp_path, capsys, audits):
+    audit, path = audits["one"], tmp_path / "audit.html"
+    audit.write_page(path)
+    with pytest.raises(ProblemFileError, match=r"exists and is kept; force=True replaces it, or choose another name$"):
+        audit.write_page(path)
+    audit.write_page(path, force=True)
+    (tmp_path / "mine.html").write_text("mine")
+    with pytest.raises(ProblemFileError, match=r"move it away, or choose another name$"):
+        audit.write_page(tmp_path / "mine.html", force=True)
+    with pytest.raises(ProblemFileError, match=r"force=True replaces it"):
+        for _ in range(2):
+            write_report(audit.to_report(), tmp_path / "folder")
+    assert run_app(["audit", "two_lines", "theta=0.5", "--out", str(path)]) == 2
+    assert "use --force to replace it, or another --out" in capsys.readouterr().err
 
 
 def test_the_figure_marks_the_same_orders_in_every_panel(audits):
