@@ -84,10 +84,14 @@ def _head(audit: Audit) -> str:
     rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
     radius = "" if audit.radius is None else f", largest norm of a task R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
+    fits = audit.fit.message  # of tasks of which it is not known
+    if audit.fit.holds:
+        fits = "one model fits all tasks"
+    elif audit.fit.floor is not None:
+        fits = "no single model fits all tasks"
     return (
         f"T = {audit.num_tasks} tasks, d = {audit.dim} dimensions{rank}{radius}, mean loss before learning "
-        f"{number(audit.fit.start)}{unit}; "
-        f"{audit.fit.message}"
+        f"{number(audit.fit.start)}{unit}; {fits}"
     )
 
 

@@ -118,8 +118,8 @@ def rates_section(settings: Settings, _: Step = no_step) -> Section:
     text = (
         "Expected loss and forgetting after k steps, each of which learns one task, computed exactly where that is "
         f"possible. Shaded bands hold the middle 90 % of {settings.runs} simulated runs. Dashed curves in "
-        "colour are guarantees; a guarantee above the trivial bound says nothing yet. What is dotted in "
-        "gray is no guarantee on these tasks: a "
+        "colour are guarantees; one above the trivial bound, which holds in any order, says nothing yet. What is "
+        "dotted in gray is no guarantee on these tasks: a "
         "worst case over all tasks, or a rate whose constant is not known. " + " ".join(dict.fromkeys(remarks))
     )
     return Section("rates", "Forgetting and loss against k", text.strip(), (*compared, _ways(settings), *items, table))
