@@ -81,8 +81,8 @@ def reductions_section(settings: Settings, _: Step = no_step) -> Section:
     )
     text = (
         "The paper reduces four schemes to each other: learning a task to convergence, a block Kaczmarz step, one SGD "
-        "step of size 1 on a modified objective, and a projection move the model in the same way. Computed side by side on "
-        "these tasks, "
+        "step of size 1 on a modified objective, and a projection move the model in the same way. Computed side "
+        "by side on these tasks, "
     )
     residuals = [float(row[3]) for row in rows if row[3] is not None]
     text += f"their iterates agree to {max(residuals):.2g}." if residuals else "they could not be compared."
