@@ -35,9 +35,13 @@ def __dir__() -> list[str]:  # `core.names.only` stands above errors
 class ForgettingError(ValueError):
     """The base class of all errors that this package raises.
 
+    `on_command_line` is the message in the words of the command line, where those of Python would not help there.
+
     >>> issubclass(NotRealizableError, ForgettingError) and issubclass(ForgettingError, ValueError)
     True
     """
+
+    on_command_line: str = ""
 
 
 class InvalidInputError(ForgettingError):

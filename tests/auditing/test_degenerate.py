@@ -45,8 +45,8 @@ def test_labels_that_are_zero():
 def test_full_rank_tasks_leave_only_the_last_task():
     audit = fg.audit(tasks(9, 4))
     assert audit.opening[0] == (
-        "Each task alone determines w (rank 4 = d): only the last task learned matters, and forgetting measures how "
-        "different the tasks are."
+        "Each task alone determines the model (its rows have rank 4, the dimension): only the last task learned "
+        "matters, and forgetting measures how different the tasks are."
     )
     values = {order[-1]: [] for order in [(0, 1, 2), (1, 2, 0), (2, 0, 1)]}
     for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0), (2, 1, 0), (2, 0, 1), (0, 2, 1)):
@@ -81,13 +81,18 @@ def test_a_loss_that_rises_is_said_with_the_ridge_that_helps():
     (case,) = [case for case in audit.cases if case.kind == "rises"]
     assert case.sentence in audit.opening
     assert case.sentence.startswith(
-        "Learning to convergence diverges here: a pass in the given order takes the mean loss"
+        "Learning each task to convergence (until its loss falls no further) makes the model far worse than no "
+        "learning: one pass in the given order takes the mean loss from"
     )
-    words = re.search(r"from ([\d,.]+) up to ([\d,.]+); ridge ([\d.]+) takes ([\d,.]+) to ([\d,]+)\.", case.sentence)
-    start, end, lam, again, helped = (float(word.replace(",", "")) for word in words.groups())
+    words = re.search(
+        r"from ([\d,.]+) to ([\d,.]+); ridge regression towards the previous solution, with strength ([\d.]+), takes "
+        r"it to ([\d,]+) \(scheme='ridge lam=1000'\)\.",
+        case.sentence,
+    )
+    start, end, lam, helped = (float(word.replace(",", "")) for word in words.groups())
     ends = {one: fg.run(permuted, O.Cyclic(), 5, fg.schemes.Ridge(one)).losses[-1] for one in LAMBDAS}
     assert start == pytest.approx(permuted.loss(np.zeros(64)), abs=0.51)
-    assert end == again == pytest.approx(fg.run(permuted, O.Cyclic(), 5).losses[-1], abs=0.51)
+    assert end == pytest.approx(fg.run(permuted, O.Cyclic(), 5).losses[-1], abs=0.51)
     assert lam == min(ends, key=ends.get)
     assert helped == pytest.approx(ends[lam], abs=0.51)
     assert helped < start

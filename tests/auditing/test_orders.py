@@ -190,7 +190,7 @@ def test_tied_orders_are_counted_and_the_named_one_does_not_depend_on_rounding(s
     }
     assert search.worst.order == search_orders(two_planes(99)).worst.order
     assert search.best.order == search_orders(two_planes(99)).best.order
-    assert "one of 6 tied orders" in str(search)
+    assert "one of 6 equal ones" in str(search)
 
 
 def goes(order, first, second):
@@ -209,9 +209,9 @@ def test_the_audit_and_the_landscape_say_how_many_orders_are_tied():
     tasks = two_planes(0)
     audit = fg.audit(tasks, passes=2)
     text = " ".join(audit.to_text(100).split())
-    assert "worst order, forgets most (one of 6 tied orders)" in text
+    assert "worst order, forgets most (one of 6 equal ones)" in text
     assert "worst: the first of 6 orders that forget the same; other measures may differ." in text
-    assert any("the worst order there is (one of 6 tied orders)" in line for line in audit.opening)
+    assert any("the worst order there is (one of 6 equal ones)" in line for line in audit.opening)
     spread = fg.auditing.landscape(tasks).spread
     assert (spread.best.tied, spread.worst.tied, spread.worst.order) == (6, 6, audit.search.worst.order)
     given = fg.audit(tasks, passes=2, order=audit.search.worst.order)
@@ -225,3 +225,16 @@ def test_a_given_order_that_is_tied_with_the_worst_random_ones_is_not_worse_than
     assert "is the worst there is, tied with 5 others" in _place(audit, measure, "the given order")
     sampled = replace(audit, tried_exact=False)
     assert "is as bad as the worst of 24 random orders" in _place(sampled, measure, "the given order")
+
+
+def test_an_order_that_is_refused_names_the_tasks_as_they_were_typed():
+    names = ["attic", "hall", "cellar", "roof", "yard", "shed", "porch", "loft"]
+    tasks = fg.RegressionTasks([np.eye(8)[[m]] for m in range(8)], [[1.0]] * 8, names=names)
+    with pytest.raises(InvalidInputError) as refused:
+        fg.audit(tasks, order=["cellar", "attic"])
+    assert str(refused.value) == (
+        "an order names each of the 8 tasks once, got cellar, attic: "
+        "hall, roof, yard, shed, porch and 1 more are missing"
+    )
+    with pytest.raises(InvalidInputError, match="got 1, 1, 0: 2 is missing and 1 is named more than once"):
+        fg.audit(fg.families.orthogonal(3), order=[1, 1, 0])

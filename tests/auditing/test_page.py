@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import forgetting as fg
 from forgetting.auditing import Audit, digits
 from forgetting.auditing.page import _shows_something
 from forgetting.cli import run_app
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Panel, Spread
 from forgetting.figures.svg import figure_drawing
 from forgetting.figures.text_formats import to_csv
+from forgetting.report import write_report
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,23 @@ def test_the_page_opens_with_one_figure_and_at_most_four_sentences(audits, name)
     for sentence in audit.opening:  # each is one sentence
         assert sentence.endswith(".")
         assert not re.search(r"[a-z%)]\. [A-Z]", sentence)
-    assert "<li>" not in lead
+    assert re.findall(r"<li>(.*?)\.</li>", lead) == [escape(f"Note: {note}", quote=False) for note in audit.notes]
+
+
+def test_a_page_that_exists_is_kept_and_python_is_told_of_force(tmp_path, capsys, audits):
+    audit, path = audits["one"], tmp_path / "audit.html"
+    audit.write_page(path)
+    with pytest.raises(ProblemFileError, match=r"exists and is kept; force=True replaces it, or choose another name$"):
+        audit.write_page(path)
+    audit.write_page(path, force=True)
+    (tmp_path / "mine.html").write_text("mine")
+    with pytest.raises(ProblemFileError, match=r"move it away, or choose another name$"):
+        audit.write_page(tmp_path / "mine.html", force=True)
+    write_report(audit.to_report(), tmp_path / "folder")
+    with pytest.raises(ProblemFileError, match=r"force=True replaces it"):
+        write_report(audit.to_report(), tmp_path / "folder")
+    assert run_app(["audit", "two_lines", "theta=0.5", "--out", str(path)]) == 2
+    assert "use --force to replace it, or another --out" in capsys.readouterr().err
 
 
 def test_the_figure_marks_the_same_orders_in_every_panel(audits):
@@ -59,8 +77,8 @@ def test_the_figure_marks_the_same_orders_in_every_panel(audits):
 
 def test_the_terminal_names_the_best_order_and_units(audits):
     text = " ".join(audits["split"].to_text(100).split())
-    assert "best order, forgets least (one of 2 tied orders): 4 or 5, 8 or 9, 2 or 3, 0 or 1, 6 or 7" in text
-    assert "best of all by training accuracy (70.2 %) (one of 6 tied orders): 4 or 5, 6 or 7, 8 or 9, 2 or 3" in text
+    assert "best order, forgets least (one of 2 equal ones): 4 or 5, 8 or 9, 2 or 3, 0 or 1, 6 or 7" in text
+    assert "best of all by training accuracy (70.2 %) (one of 6 equal ones): 4 or 5, 6 or 7, 8 or 9, 2 or 3" in text
     assert "training loss: half the squared residual of a task, summed over its rows; mean over tasks." in text
     assert "training accuracy: rows classified correctly, in %; mean over tasks." in text
     for width in (60, 80):

@@ -317,7 +317,7 @@ def test_the_command_looks_at_the_file_to_write_before_it_computes(write, tmp_pa
 
 def test_the_command_knows_images_families_and_options(capsys):
     assert run_app(["audit", "digits", "rotated", "tasks=3", "rows=4", "--features", "30", "--kind", "fourier"]) == 0
-    assert "T = 3, d = 30" in capsys.readouterr().out
+    assert "T = 3 tasks, d = 30 dimensions" in capsys.readouterr().out
     assert run_app(["audit", "two_lines", "theta=0.5", "--passes", "2"]) == 0
     assert "x2: k = 4" in capsys.readouterr().out
 

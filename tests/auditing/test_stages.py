@@ -101,7 +101,7 @@ def test_the_values_of_a_landscape_are_judged_said_and_put_on_a_page():
     landscape = Landscape([[2, 0, 1], [2, 1, 0], [0, 2, 1], [1, 2, 0], [0, 1, 2], [1, 0, 2]], [0.0, 0, 1, 1, 2, 2])
     assert landscape.variance.shares == pytest.approx([1.0, 0.0, 0.0])
     first, second = landscape.findings
-    assert "best 0 in the order 2 0 1 (one of 2 tied orders)" in first
+    assert "best 0 in the order 2 0 1 (one of 2 equal ones)" in first
     assert second.startswith("Which task stands where explains 100 % of the variance over orders")
     report = landscape_report(landscape, "Places of task 2", order=(0, 1, 2))
     assert report.summary[0] == first

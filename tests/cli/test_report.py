@@ -58,10 +58,14 @@ def test_the_summary_is_plain_and_fits(built):
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "\x1b" not in out
     words = " ".join(out.split())
-    assert words.startswith("Forgetting on Four small tasks - 4 tasks in 6 dimensions are learned one after another; ")
-    assert re.search(
-        r"- Expected forgetting is \S+ after 60 tasks in the order 'with replacement', \S+ after 4 ", words
-    )
+    assert re.match(
+        r"How 4 tasks are forgotten, in random and in cyclic order Four small tasks - [^-]+: one pass leaves a "
+        r"forgetting of \S+ in the given order and \S+ in a random one, three passes leave \S+ and \S+\. "
+        r"- 4 tasks in 6 dimensions are learned one after another; ", words
+    )  # fmt: skip
+    assert re.search(r"- After 60 steps \(15 passes over 4 tasks\), expected forgetting is \S+ if each step", words)
+    assert re.search(r"; after 4 steps \(one pass over 4 tasks\), \S+ in a random order", words)
+    assert "false as printed" not in words
     assert "- The best guarantees allow at most 0." in words
     assert "](#" not in words
     assert re.search(r"\nwrote out/report.html and \d+ figures in \d+ s\n$", out)

@@ -504,7 +504,7 @@ def test_a_link_to_a_folder_stays_a_link(tmp_path):
 def test_the_folder_of_the_user_is_not_replaced_by_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in (Path(), tmp_path):
-        with pytest.raises(ProblemFileError, match=r"the folder that you are in.*--out report"):
+        with pytest.raises(ProblemFileError, match=r"the folder that you are in.*choose a new folder in it"):
             write_report(numbered(1), folder, force=True)
 
 

@@ -204,7 +204,9 @@ def of_frame(made: Any) -> dict[str, Any]:
 
 
 def of_report(report: Any) -> dict[str, Any]:
-    return {"content": report.to_dict()}
+    content = report.to_dict()
+    assert content.pop("subtitle") == ""  # which earlier versions did not have
+    return {"content": content}
 
 
 KINDS: dict[str, Kind] = {

@@ -60,7 +60,7 @@ def find_cases(prepared: Prepared, last: float = 0.0) -> Iterator[Case]:
         return
     if start == 0:
         zero = linear is not None and not linear.geometry.label_norms.any()
-        why = "All labels are zero" if zero else "The start solves every task"
+        why = "All labels are zero" if zero else "The model before learning solves every task"
         yield Case("zero labels", f"{why}: nothing is learned, and nothing can be forgotten.")
         return
     if linear is None:
@@ -70,12 +70,12 @@ def find_cases(prepared: Prepared, last: float = 0.0) -> Iterator[Case]:
         return
     if prepared.scheme.solves_task and np.all(linear.ranks == linear.rank_joint):
         full = linear.rank_joint == linear.dim
-        rank = f"rank {linear.rank_joint}{' = d' if full else ', that of all tasks together'}"
+        rank = f"its rows have rank {linear.rank_joint}, {'the dimension' if full else 'as have all tasks together'}"
         if linear.realizability.holds:
             says = "whichever comes first solves all tasks, and nothing is forgotten"
         else:
             says = "only the last task learned matters, and forgetting measures how different the tasks are"
-        yield Case("last task", f"Each task alone determines w ({rank}): {says}.")
+        yield Case("last task", f"Each task alone determines the model ({rank}): {says}.")
     elif last >= EXPLAINED:
         says = "Only the last task learned matters here: which one it is explains"
         yield Case("nearly last task", f"{says} {100 * last:.1f} % of the differences between orders.")
@@ -103,17 +103,20 @@ def _rises(prepared: Prepared, tasks: LinearTasks) -> Iterator[Case]:
     end = _end(prepared, tasks, scheme)
     if not end > RISE * start:
         return
-    who = "learning to convergence" if scheme.solves_task else str(scheme)
-    what = f"{who} {'diverges' if end > TWICE * start else 'raises the loss'} here"
+    who = "each task to convergence (until its loss falls no further)" if scheme.solves_task else f"with {scheme}"
+    worse = "far worse" if end > TWICE * start else "worse"
     losses = {lam: _end(prepared, tasks, Ridge(lam)) for lam in LAMBDAS}
     lam = min(losses, key=lambda key: losses[key])
     helps = losses[lam] < end
-    below = "" if losses[lam] < start else ", which is still above the start"
-    remedy = f"; ridge {lam:g} takes {_big(end)} to {_big(losses[lam])}{below}" if helps else ""
+    below = "" if losses[lam] < start else ", which is still more than before learning"
+    remedy = (
+        f"; ridge regression towards the previous solution, with strength {lam:g}, takes it to "
+        f"{_big(losses[lam])}{below} (scheme='ridge lam={lam:g}')"
+    )
     yield Case(
         "rises",
-        f"{what[:1].upper()}{what[1:]}: a pass in the given order takes the mean loss from {_big(start)} up to "
-        f"{_big(end)}{remedy}.",
+        f"Learning {who} makes the model {worse} than no learning: one pass in the given order takes the mean loss "
+        f"from {_big(start)} to {_big(end)}{remedy if helps else ''}.",
     )
 
 
@@ -237,7 +240,7 @@ def measure_fit(prepared: Prepared) -> Fit:
     if tasks is None:
         finding = prepared.problem.realizability
         holds = finding is not None and bool(finding.holds)
-        message = "it is not known whether some w solves all tasks" if finding is None else finding.message
+        message = "it is not known whether one model solves all tasks" if finding is None else finding.message
         return Fit(holds, 0.0, 0.0, (), 0.0 if holds else None, start, (), message)
     realizability, residuals = tasks.realizability, tasks.geometry.residuals[tasks.geometry.index]
     details = realizability.residual, realizability.tolerance

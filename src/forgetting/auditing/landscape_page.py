@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.auditing.order_statistics import LEVELS, PARTS
-from forgetting.auditing.sentences import joined, percent
-from forgetting.core.text import one_line
+from forgetting.auditing.sentences import percent
+from forgetting.core.text import joined, one_line
 from forgetting.errors import NotSupportedError
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.report.document import Report, Section
@@ -68,8 +68,8 @@ def explained(landscape: Landscape) -> str:
         return "All orders have the same value: the order does not matter."
     said = (
         f"Which task stands where explains {_parts(split.shares[:1])} of the variance over orders, pairs of tasks "
-        f"{_parts(split.shares[1:2])} more, and {_parts(split.shares[2:])} needs three tasks or more (pure noise: "
-        f"{_parts(split.chance)})."
+        f"{_parts(split.shares[1:2])} more, and {_parts(split.shares[2:])} needs three tasks or more (without any "
+        f"pattern: {_parts(split.chance)})."
     )
     if split.noise is None or split.signal is None:
         return said

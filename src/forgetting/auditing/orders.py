@@ -15,6 +15,7 @@ from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray, as_index, task_numbers
 from forgetting.core.numerical import EPS
+from forgetting.core.text import joined
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve
@@ -31,6 +32,7 @@ MOST_ORDERS = 400_000  # more orders than 9 tasks have
 BATCH = 512  # orders evaluated at once
 SLOW = 5e6  # operations that a step counts as where it is not compiled
 WIDE = 4096  # operations of a step from which products of matrices for all orders at once are faster
+NAMED = 5  # the most names of missing tasks in a message
 GAIN = 1e-12  # relative improvement below which two values count as equal
 Quantity = Literal["forgetting", "loss"]
 
@@ -46,7 +48,7 @@ class FoundOrder:
             does not count them, and leaves 1.
 
     >>> FoundOrder((1, 0), 0.25).value, FoundOrder((0, 1), 0.25, tied=2).ties
-    (0.25, ' (one of 2 tied orders)')
+    (0.25, ' (one of 2 equal ones)')
     """
 
     order: tuple[int, ...]
@@ -56,7 +58,7 @@ class FoundOrder:
     @property
     def ties(self) -> str:
         """The number of tied orders in words, to be put after the order; empty if there is no other."""
-        return f" (one of {self.tied:,} tied orders)" if self.tied > 1 else ""
+        return f" (one of {self.tied:,} equal ones)" if self.tied > 1 else ""
 
 
 # ------------------------------------------------------------------------------------------------------ learning orders
@@ -298,12 +300,27 @@ def as_permutation(order: Any, T: int, names: Sequence[str] = ()) -> IntArray:
     [1, 2, 0]
     >>> as_permutation([0, 0, 1], 3)
     Traceback (most recent call last):
-    forgetting.errors.InvalidInputError: an order names each of the 3 tasks once, got [0, 0, 1]
+    forgetting.errors.InvalidInputError: an order names each of the 3 tasks once, got 0, 0, 1: 2 is missing and 0 ...
     """
     tasks = as_index(task_numbers(order, names), T, "order")
     if not np.array_equal(np.sort(tasks), np.arange(T)):
-        raise InvalidInputError(f"an order names each of the {T} tasks once, got {tasks.tolist()!r:.80}")
+        called = [str(name) for name in names] if len(names) == T else [str(task) for task in range(T)]
+        given = tasks.tolist()
+        missing = [called[task] for task in range(T) if task not in given]
+        twice = [called[task] for task in dict.fromkeys(given) if given.count(task) > 1]
+        wrong = [f"{_several(missing)} missing"] if missing else []
+        wrong += [f"{_several(twice)} named more than once"] if twice else []
+        raise InvalidInputError(
+            f"an order names each of the {T} tasks once, got {', '.join(called[task] for task in given)!s:.80}: "
+            f"{' and '.join(wrong)}"
+        )
     return tasks
+
+
+def _several(names: list[str]) -> str:
+    """Names of tasks with a verb, the first five of them."""
+    shown = names if len(names) <= NAMED else [*names[:NAMED], f"{len(names) - NAMED} more"]
+    return f"{joined(shown)} {'is' if len(names) == 1 else 'are'}"
 
 
 def extreme_order(orders: IntArray, values: Array, *, largest: bool, start: float = 0.0) -> FoundOrder:

@@ -56,7 +56,8 @@ def report_of(audit: Audit, said: Said) -> Report:
     }
     lead = lead_figure(audit)
     title, summary = f"Audit of {audit.title}", said.opening or audit.recommendation
-    return Report(title, tuple(sections), meta, summary, lead="" if lead is None else lead.key)
+    notes = tuple(f"Note: {note}." for note in audit.notes)
+    return Report(title, tuple(sections), meta, summary, notes, lead="" if lead is None else lead.key)
 
 
 def text_of(audit: Audit, report: Report, width: int) -> str:
@@ -72,7 +73,7 @@ def text_of(audit: Audit, report: Report, width: int) -> str:
                 shown = replace(shown, rows=shown.rows[:ROWS], notes=(*shown.notes, note))
             parts.append(table_text(shown, width))
     more = tuple(line for line in audit.recommendation if line not in report.summary)
-    for title, lines in (("Further findings", more), ("Not in this audit", audit.missing), ("Notes", audit.notes)):
+    for title, lines in (("Further findings", more), ("Not in this audit", audit.missing)):
         if lines:
             parts.append(summary_text(Report(title, (), {}, lines), width))
     return "\n\n".join(parts)
@@ -81,11 +82,16 @@ def text_of(audit: Audit, report: Report, width: int) -> str:
 def _head(audit: Audit) -> str:
     """The tasks in a line: number, dimension, joint rank, radius, loss before learning, and realizability."""
     rank = "" if audit.rank_joint is None else f", joint rank {audit.rank_joint}"
-    radius = "" if audit.radius is None else f", R = {audit.radius:.4g}"
+    radius = "" if audit.radius is None else f", largest norm of a task R = {audit.radius:.4g}"
     unit = f" ({audit.unit})" if audit.unit else ""
+    fits = audit.fit.message  # of tasks of which it is not known
+    if audit.fit.holds:
+        fits = "one model fits all tasks"
+    elif audit.fit.floor is not None:
+        fits = "no single model fits all tasks"
     return (
-        f"T = {audit.num_tasks}, d = {audit.dim}{rank}{radius}, loss before learning {number(audit.fit.start)}{unit}; "
-        f"{audit.fit.message}"
+        f"T = {audit.num_tasks} tasks, d = {audit.dim} dimensions{rank}{radius}, mean loss before learning "
+        f"{number(audit.fit.start)}{unit}; {fits}"
     )
 
 
@@ -125,7 +131,6 @@ def _orderings(audit: Audit, said: Said) -> Section:
     )
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), every))
     text = " ".join([_head(audit) + ".", *said.rest("orderings")])
-    text += f" Notes: {'; '.join(audit.notes)}." if audit.notes else ""
     return Section("orderings", "Orderings", text, tuple(items))
 
 
@@ -286,21 +291,20 @@ def _fit(audit: Audit, said: Said) -> Section:
         ("largest relative residual", fit.residual),
         ("tolerance", fit.tolerance),
         ("tasks missed", len(fit.offenders)),
-        ("least mean loss of any w", "unknown" if fit.floor is None else fit.floor),
+        ("mean loss of the best single model", "unknown" if fit.floor is None else fit.floor),
         ("mean loss before learning", fit.start),
         *(("way out" + (", tried" if offer.tried else ""), offer.words) for offer in fit.offers),
     ]
     if audit.rank_joint is None:
         rows = rows[3:]
     text = " ".join([fit.message[:1].upper() + fit.message[1:] + ".", *said.rest("fit")])
-    return Section(
-        "fit", "Realizability", text, (Table("fit", "One solution for all tasks?", "", ("", "value"), tuple(rows)),)
-    )
+    table = Table("fit", "One model for all tasks", "", ("", "value"), tuple(rows))
+    return Section("fit", "Does one model fit all tasks?", text, (table,))
 
 
 def _guarantees(audit: Audit, said: Said) -> Section:
     if not audit.guarantees:
-        why = "no upper bound applies" if audit.fit.holds else "no upper bound applies to tasks that no w solves"
+        why = f"no upper bound applies{'' if audit.fit.holds else ' to tasks that no single model fits'}"
         return Section("guarantees", "Guarantees", "", (), missing=why)
     floor = ROUNDING * audit.fit.start  # less is rounding, and would seem to violate a bound of 0
     best: list[tuple[str | int | float, ...]] = []

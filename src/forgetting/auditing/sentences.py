@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from forgetting.auditing.findings import called
 from forgetting.auditing.verdict import EFFECT, SHARE
 from forgetting.core.numerical import ROUNDING
-from forgetting.core.text import one_line
+from forgetting.core.text import joined, one_line
 
 if TYPE_CHECKING:
     from forgetting.auditing.measures import Measure
@@ -58,7 +58,7 @@ def say(audit: Audit) -> Said:
 
     >>> import forgetting as fg
     >>> say(fg.audit(fg.families.orthogonal(4))).opening[0]
-    'The order matters little: even the worst order there is (one of 24 tied orders) forgets 0, 0 % of the loss ...'
+    'The order matters little: even the worst order there is (one of 24 equal ones) forgets nothing.'
     """
     sections = {
         "orderings": _about_orders(audit),
@@ -119,7 +119,7 @@ def _short_fit(audit: Audit) -> list[str]:
     if fit.floor_with_intercept is not None:
         more = f"; an intercept (intercept=True) would lower that to {percent(fit.floor_with_intercept, fit.start)}"
     return [
-        f"No w solves all tasks: the least mean loss of any w is {number(fit.floor)}, "
+        f"No single model fits all tasks: the best one has a mean loss of {number(fit.floor)}, "
         f"{percent(fit.floor, fit.start)} of the loss before learning{more}."
     ]
 
@@ -133,14 +133,13 @@ def _effect(audit: Audit) -> list[str]:
     if audit.num_tasks == 1 or verdict is None:
         return []
     if worst.value <= SHARE * start:
-        return [
-            f"The order matters little: even {worst_order} forgets {number(worst.value, start)}, "
-            f"{percent(worst.value, start)} of the loss before learning."
-        ]
+        share = f"{number(worst.value)}, {percent(worst.value, start)} of the loss before learning{_meant(audit)}"
+        forgotten = "nothing" if number(worst.value, start) == "0" else share
+        return [f"The order matters little: even {worst_order} forgets {forgotten}."]
     if verdict.effect == "much":
         return [
             f"The order matters: {worst_order} forgets {number(worst.value, start)} in one pass, "
-            f"{_of_start(worst.value, start)} and {times(worst.value, random, start)} a "
+            f"{_of_start(worst.value, start)}{_meant(audit)} and {times(worst.value, random, start)} a "
             f"random one: {ordered(audit, worst.order)}."
         ]
     much = {"little": " little", "somewhat": " somewhat"}.get(verdict.effect, "")
@@ -148,8 +147,16 @@ def _effect(audit: Audit) -> list[str]:
         f"The order matters{much}: {worst_order} forgets {number(worst.value, start)}, the best "
         f"{number(best.value, start)}, a random one {number(random.forgetting, start)} on average, and the given "
         f"one {number(given, start)} ({100 * audit.luck:.0f} % of random orders forget less); the loss before "
-        f"learning is {number(start)}."
+        f"learning is {number(start)}{_meant(audit)}."
     ]
+
+
+def _meant(audit: Audit) -> str:
+    """The loss that is meant, in parentheses; and whether the other one would count the tasks differently."""
+    loss = audit.unit.split(";")[0]
+    uneven = "summed over its rows" in loss and len({task.rows for task in audit.tasks}) > 1
+    more = ", so that tasks with more rows count more; loss='mean' counts all alike" if uneven else ""
+    return f" ({loss}{more})" if loss else ""  # files of earlier versions have none
 
 
 def _given(audit: Audit) -> list[str]:
@@ -175,8 +182,8 @@ def _given(audit: Audit) -> list[str]:
             f"random order, and {luck}."
         ]
     return [
-        f"The given order is not a bad one: it forgets {number(given, start)}, and {luck}; results hold for this "
-        "order, so that a benchmark on these tasks should report more than one."
+        f"The given order is not a bad one: it forgets {number(given, start)}, and {luck}; other orders forget far "
+        "more, so that a benchmark on these tasks should report more than one."
     ]
 
 
@@ -187,7 +194,7 @@ def _conflict(audit: Audit) -> list[str]:
         return []
     worse = _places(audit, [measure for measure in audit.measures if measure.random_against_given == 1])
     better = _places(audit, [measure for measure in audit.measures if measure.random_against_given == -1], "it")
-    return [f"{capital(worse)}, but {better}: these tasks give no ground to prefer an order."]
+    return [f"{capital(worse)}, but {better}: the measures disagree, and no order is advised."]
 
 
 def _places(audit: Audit, measures: list[Measure], subject: str = "the given order") -> str:
@@ -204,7 +211,7 @@ def _place(audit: Audit, measure: Measure, subject: str) -> str:
     else:
         share = f"better than {percent(worse, 1.0)} of {orders}"
         stands = _end(audit, measure, "best", "better", "good") if better == 0 else share
-    numbers = f"{measure.number(measure.given)} against {measure.number(measure.mean)} on average"
+    numbers = f"{measure.number(measure.given)}, a random order {measure.number(measure.mean)} on average"
     return f"by {measure.name} {subject} is {stands} ({numbers})"
 
 
@@ -232,7 +239,7 @@ def _advice(audit: Audit) -> list[str]:
             why = (
                 f"by {names} a random order is better on average than the given one"
                 if len(audit.measures) > 1
-                else "the low forgetting of a random order is not a property of these tasks"
+                else "a random order forgets far less than the given one"
             )
             lines.append(f"Shuffle the tasks: {why}.")
     if verdict.best_is_far:
@@ -273,7 +280,7 @@ def _seeds(audit: Audit) -> list[str]:
         return []
     worst, best = (len({getattr(verdict, name) for verdict in verdicts}) for name in ("worst", "best"))
     matters, bad = (sum(getattr(verdict, name) for verdict in verdicts) for name in ("matters", "bad"))
-    draws = f"Over {total} draws of the {audit.drawn} (seeds {verdicts[0].seed} to {verdicts[-1].seed})"
+    draws = f"Over {total} draws of the {audit.drawn} (seeds {verdicts[0].seed} to {verdicts[-1].seed}),"
     if worst == best == 1 and matters in (0, total) and bad in (0, total):
         return [
             f"{draws} all agree on the worst order, on the best order, that the order "
@@ -322,26 +329,26 @@ def _shares(split: Split, start: float) -> str:
         f"{number(b, start)} and {number(d, start)}."
     )
     if min(a, b, c, d) < -ROUNDING * start:
-        return f"Forgetting is negative where other tasks help, so that its fall has no shares: {values}"
+        return f"Forgetting is negative here, since tasks help each other, and its fall cannot be divided: {values}"
     if split.randomness is None or split.repetition is None:
         return (
-            f"Randomness and repetition together do not lower forgetting: {where}, once, forgets "
-            f"{number(a, start)}, random orders, {split.passes} passes, {number(d, start)}."
+            f"Random order and repetition together do not lower forgetting: {where} forgets {number(a, start)} in "
+            f"one pass, random orders {number(d, start)} in {split.passes}."
         )
     if split.randomness < -SLACK and b > a and d > c and c < a and d < b:
-        return f"Randomness raises forgetting here, and repetition lowers it: {values}"
+        return f"A random order raises forgetting here, and repetition lowers it: {values}"
     if split.repetition < -SLACK and c > a and d > b and b < a and d < c:
-        return f"Repetition raises forgetting here, and randomness lowers it: {values}"
+        return f"Repetition raises forgetting here, and a random order lowers it: {values}"
     alone = [(a - b) / a, (a - c) / a]
     if not all(-SLACK <= share <= 1 + SLACK for share in (split.randomness, *alone)):
-        return f"What randomness and repetition do depends on each other: {values}"
+        return f"What a random order does depends on whether tasks are repeated: {values}"
     taken = [percent(min(max(share, 0.0), 1.0), 1.0) for share in alone]
     return (
-        f"Forgetting falls from {number(a, start)} ({where}, once) to {number(d, start)} (random orders, "
-        f"{split.passes} passes): {_whole_percent(split.randomness)} of that is randomness, "
-        f"{_whole_percent(split.repetition)} repetition. A random order alone takes away {taken[0]}, {split.passes} "
-        f"passes in this order {taken[1]}; as many steps as one pass, drawn with replacement, leave "
-        f"{number(split.replaced_once, start)}."
+        f"Forgetting falls from {number(a, start)} (one pass in {where}) to {number(d, start)} ({split.passes} passes "
+        f"in random orders): {_whole_percent(split.randomness)} of the fall comes from the random order, "
+        f"{_whole_percent(split.repetition)} from repetition. A random order alone takes away {taken[0]} of "
+        f"forgetting, {split.passes} passes in {where} {taken[1]}. If every step of one pass learns a random task "
+        f"(with replacement), {number(split.replaced_once, start)} is forgotten."
     )
 
 
@@ -355,7 +362,7 @@ def _duplicates(audit: Audit) -> Iterator[str]:
         ]
         yield (
             f"Contradictions: {', '.join(said)}{_more(against)}: the inputs are the same and the labels are not, so "
-            "that no w solves both. This is one reason why no w solves all tasks; check the labels."
+            "that no model fits both. This is one reason why no single model fits all tasks; check the labels."
         )
     if repeats:
         said = [
@@ -364,8 +371,8 @@ def _duplicates(audit: Audit) -> Iterator[str]:
         ]
         near = all(duplicate.kind == "nearly identical" for duplicate in repeats)
         yield (
-            f"Duplicates: {', '.join(said)}{_more(repeats)}. Repeats are repetition in disguise"
-            f"{' if what is different is noise' if near else ''}: leave them out, or say that there are fewer "
+            f"Duplicates: {', '.join(said)}{_more(repeats)}. A task that is there twice is learned twice in each pass"
+            f"{' (if what is different is noise)' if near else ''}: leave duplicates out, or say that there are fewer "
             f"different tasks ({audit.num_tasks - len(repeats)})."
         )
 
@@ -420,14 +427,15 @@ def _fit(audit: Audit) -> Iterator[str]:
         return
     worst = max(range(audit.num_tasks), key=lambda task: audit.tasks[task].residual or 0.0)
     yield (
-        f"The tasks are not jointly realizable: no w solves all of them. {len(fit.offenders)} of {audit.num_tasks} are "
-        f"missed, {task_name(audit, worst)} most (relative residual {fit.residual:.2g}), and no w has a mean loss "
-        f"below {number(fit.floor)}, {percent(fit.floor, fit.start)} of the loss before learning. Bounds "
-        "for tasks that some w solves do not apply, and part of what looks like forgetting is conflict."
+        f"The tasks are not jointly realizable: no single model fits all of them. {len(fit.offenders)} of "
+        f"{audit.num_tasks} are missed, {task_name(audit, worst)} most (relative residual {fit.residual:.2g}), and no "
+        f"model has a mean loss below {number(fit.floor)}, {percent(fit.floor, fit.start)} of the loss before "
+        "learning. Guarantees for tasks that one model fits do not apply, and part of what looks like forgetting is "
+        "conflict between tasks."
     )
     if fit.floor_with_intercept is not None:
         yield (
-            f"With an intercept (intercept=True) the least mean loss is {number(fit.floor_with_intercept)}, "
+            f"With an intercept (intercept=True) the best model has a mean loss of {number(fit.floor_with_intercept)}, "
             f"{percent(fit.floor_with_intercept, fit.start)} of the loss before learning."
         )
     if fit.offers:
@@ -443,10 +451,11 @@ def _bound(audit: Audit) -> Iterator[str]:
     if not tight:
         return
     bound = min(forgetting or tight, key=lambda row: row.value)
-    measured = f"the measured value is {number(bound.measured, audit.fit.start)}"
+    what = bound.quantity if bound.quantity == "forgetting" else f"the {bound.quantity}"
+    measured = f"the expected value is {number(bound.measured, audit.fit.start)}"
     yield (
-        f"Tightest guarantee: {bound.quantity} <= {number(bound.value)} after k = {bound.k} steps, {bound.ordering} "
-        f"({bound.key}); {'this is no less than the trivial bound' if bound.vacuous else measured}."
+        f"The best guarantee: {what} is at most {number(bound.value)} after {bound.k} steps, {bound.ordering} "
+        f"({bound.key}); {'this says no more than the trivial bound' if bound.vacuous else measured}."
     )
 
 
@@ -471,16 +480,6 @@ def ordered(audit: Audit, order: tuple[int, ...]) -> str:
     if any(case.kind == "last task" for case in audit.cases):
         return f"any order that ends with {task_name(audit, order[-1])}"
     return listed(audit, order)
-
-
-def joined(words: Iterable[str]) -> str:
-    """The words with commas and an "and".
-
-    >>> joined(["a"]), joined("abc")
-    ('a', 'a, b and c')
-    """
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def capital(words: str) -> str:

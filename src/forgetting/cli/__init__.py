@@ -63,7 +63,7 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except ForgettingError as error:
-        return _interrupted() if pressed() else _complain(str(error), BAD_INPUT)
+        return _interrupted() if pressed() else _complain(error.on_command_line or str(error), BAD_INPUT)
     except BrokenPipeError:  # the reader of a pipe has gone: nothing to complain about
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

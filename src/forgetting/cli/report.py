@@ -78,7 +78,7 @@ def report_command(
         yield f"wrote {out / 'report.html'} and {figures} figures in {time.monotonic() - began:.0f} s"
 
     def data() -> str:
-        about = {"title": made.title, "summary": made.summary, "meta": made.meta}
+        about = {"title": made.title, "subtitle": made.subtitle, "summary": made.summary, "meta": made.meta}
         return json.dumps({**about, "notes": list(loaded.problem.notes), "files": [str(path) for path in paths]})
 
     Output(as_json).give(lines, data)

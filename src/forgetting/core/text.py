@@ -97,6 +97,16 @@ def one_line(words: str, most: int | None = None) -> str:
     return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
 
 
+def joined(words: Iterable[str]) -> str:
+    """The words with commas and an "and".
+
+    >>> joined(["a"]), joined("abc")
+    ('a', 'a, b and c')
+    """
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def error_words(error: BaseException) -> str:
     """The class and the message of an error, also of one that cannot say its message.
 

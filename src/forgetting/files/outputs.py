@@ -1,4 +1,4 @@
-"""Output files and folders of the command line, which replace an existing file only if this program wrote it.
+"""Output files and folders, which replace an existing file only if this program wrote it.
 
 A hidden folder `.forgetting` beside the files holds the SHA-256 of each file that this program wrote, in the format of
 `sha256sum --check`. A file with another SHA-256 is not replaced.
@@ -26,7 +26,17 @@ from forgetting.files import atomic
 from forgetting.files.atomic import as_file_error, kept, remove_ownerless, require_place, write
 
 HIDDEN = ".forgetting"
-KEEP = "use --force to replace it, or another --out"
+#: what to do, in Python and on the command line
+KEEP = "force=True replaces it, or choose another name", "use --force to replace it, or another --out"
+OTHER = "choose another name", "choose another --out"
+MOVE = "move it away, or choose another name", "move it away, or choose another --out"
+
+
+def _refused(what: str, remedy: tuple[str, str]) -> ProblemFileError:
+    """The error that something is not written, with what to do in the words of Python and of the command line."""
+    error = ProblemFileError(f"{what}; {remedy[0]}")
+    error.on_command_line = f"{what}; {remedy[1]}"
+    return error
 
 
 def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path] = ()) -> None:
@@ -46,14 +56,12 @@ def check_output(path: Path, *, force: bool = False, inputs: Iterable[str | Path
     """
     for source in inputs:
         if _same_file(path, source):
-            raise ProblemFileError(f"{path} is an input of this command; choose another --out")
+            raise _refused(f"{path} is an input of this command", OTHER)
     if os.path.lexists(path):
         if not as_flag(force, "force"):
-            raise ProblemFileError(f"{path} exists and is kept; {KEEP}")
+            raise _refused(f"{path} exists and is kept", KEEP)
         if digest(path) not in (sha for sha, _ in _sums(_record(path))):
-            raise ProblemFileError(
-                f"{path} exists, and is not as forgetting wrote it: it is kept; move it away, or choose another --out"
-            )
+            raise _refused(f"{path} exists, and is not as forgetting wrote it: it is kept", MOVE)
     require_place(path)
     remove_ownerless(path)
 
@@ -143,9 +151,9 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         place = _place(folder)
         _require_ours(place, folder, force)
         if os.path.ismount(place) or Path.cwd().is_relative_to(place):
-            raise ProblemFileError(
-                f"{folder} is the folder that you are in, or a disk, and cannot be replaced as a whole; choose a new "
-                "folder in it, as in --out report"
+            raise _refused(
+                f"{folder} is the folder that you are in, or a disk, and cannot be replaced as a whole",
+                ("choose a new folder in it", "choose a new folder in it, as in --out report"),
             )
     require_place(place if folder.is_symlink() else folder)
 
@@ -198,10 +206,10 @@ def _require_ours(place: Path, folder: Path, force: bool) -> None:
     """Raise unless the folder is empty, or may be replaced and is as this program wrote it; `folder` names it."""
     while (before := _stamp(place)) is not None:
         fault = _fault(place, folder, force)
-        if not fault:
+        if fault is None:
             return
         if _stamp(place) == before:  # else another process has replaced the folder in the meantime
-            raise ProblemFileError(fault)
+            raise fault
 
 
 def _stamp(place: Path) -> tuple[int, int] | None:
@@ -212,14 +220,14 @@ def _stamp(place: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _fault(place: Path, folder: Path, force: bool) -> str:
-    """Why a folder must not be replaced; empty if it may be."""
+def _fault(place: Path, folder: Path, force: bool) -> ProblemFileError | None:
+    """Why a folder must not be replaced; None if it may be."""
     if not place.is_dir():
-        return f"{folder} is not a folder; choose another --out"
+        return _refused(f"{folder} is not a folder", OTHER)
     for changed in _changed(place):
-        return f"{folder / changed} is not as forgetting wrote it, and is kept; move it away, or choose another --out"
+        return _refused(f"{folder / changed} is not as forgetting wrote it, and is kept", MOVE)
     used = any(path.name not in UNASKED for path in _files(place))
-    return f"{folder} exists and is kept; {KEEP}" if used and not as_flag(force, "force") else ""
+    return _refused(f"{folder} exists and is kept", KEEP) if used and not as_flag(force, "force") else None
 
 
 def _changed(folder: Path) -> Iterator[Path]:

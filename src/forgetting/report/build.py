@@ -53,10 +53,11 @@ def build_report(settings: Settings, progress: Step = no_step, processes: int = 
         "seconds": {maker.name: made[key]["seconds"] for key, maker in makers.items()}
         | {"total": round(time.monotonic() - began, 2)},
     }
-    opening = [*no_common_solution(settings.problem), *(line for part in parts for line in part["opening"])]
-    findings = tuple(line for part in parts for line in part["findings"])
+    opening = [line for part in parts for line in part["opening"]]
+    said = (line for part in parts for line in part["findings"])
+    findings = (*no_common_solution(settings.problem), *said)
     lead = next((item.key for section in sections for item in section.items if item.key == LEAD), "")
-    return Report(f"Forgetting on {settings.name}", sections, meta, tuple(opening), findings, lead)
+    return Report(settings.title, sections, meta, tuple(opening), findings, lead, subtitle=settings.name)
 
 
 def _all_made(

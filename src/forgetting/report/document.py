@@ -46,7 +46,8 @@ class Section:
 class Report:
     """All sections, the sentences that open the page, further findings, and how the numbers were made.
 
-    `lead` is the key of the figure that opens the page, beside the sentences of the summary.
+    `lead` is the key of the figure that opens the page, beside the sentences of the summary; `subtitle` stands in small
+    letters under the title.
 
     >>> report = Report("Title", (), {"seed": 0}, ("one finding",))
     >>> Report.from_dict(report.to_dict()) == report
@@ -59,6 +60,7 @@ class Report:
     summary: tuple[str, ...] = field(default=())
     findings: tuple[str, ...] = field(default=())
     lead: str = ""
+    subtitle: str = ""
 
     def __post_init__(self) -> None:
         if self.lead:
@@ -131,7 +133,7 @@ def summary_text(report: Report, width: int = 80) -> str:
     - One sentence.
     - one finding
     """
-    lines = [*textwrap.wrap(report.title, width)]
+    lines = [*textwrap.wrap(report.title, width), *textwrap.wrap(report.subtitle, width)]
     for line in (*report.summary, *report.findings):
         lines += textwrap.wrap(f"- {without_links(line)}", width, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines)

@@ -31,7 +31,7 @@ def to_html(report: Report) -> str:
     """
     drawings = {item.key: figure_drawing(item) for item in report.items() if not isinstance(item, Table)}
     body = [
-        f'<header><h1>{escape(report.title)}</h1><button id="theme" type="button" hidden>Dark</button></header>',
+        _header(report),
         _lead(report, drawings),
         "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
         *_sections(report, drawings),
@@ -66,6 +66,12 @@ def to_html(report: Report) -> str:
             "",
         ]
     )
+
+
+def _header(report: Report) -> str:
+    subtitle = f'<p class="subtitle">{escape(report.subtitle)}</p>' if report.subtitle else ""
+    button = '<button id="theme" type="button" hidden>Dark</button>'
+    return f"<header><div><h1>{escape(report.title)}</h1>{subtitle}</div>{button}</header>"
 
 
 def _asset(name: str) -> str:

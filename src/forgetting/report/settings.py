@@ -11,9 +11,10 @@ from pkgutil import iter_modules
 from forgetting.core.arrays import as_count, as_function, as_number, as_seed
 from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError
-from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement
+from forgetting.orderings import Cyclic, Ordering, WithoutReplacement, WithReplacement, laws
 from forgetting.orderings.base import as_ordering
 from forgetting.report.document import Section
+from forgetting.report.takeaway import PASSES
 from forgetting.tasks import Problem, families
 
 USUAL_STEPS = 1000
@@ -73,7 +74,8 @@ class Settings:
         name: what the report calls the problem.
         orderings: the orderings that are compared.
         k: the largest number of steps; orderings that end earlier are shown as far as they go. If left out, the
-            multiple of the number of tasks that is nearest to 1000, since guarantees for cycles are about whole cycles.
+            multiple of the number of tasks that is nearest to 1000, since guarantees for cycles are about whole cycles,
+            and no fewer than three passes, so that a cycle is seen to repeat.
         points: values of k per curve, and of d per map.
         runs: simulated runs for the bands.
         seed: decides all randomness.
@@ -99,7 +101,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.k is None:
             T = self.problem.num_tasks
-            object.__setattr__(self, "k", T * max(round(USUAL_STEPS / T), 1 if T > 2 else 2))
+            object.__setattr__(self, "k", T * max(round(USUAL_STEPS / T), PASSES))
         for name, least in (("k", 3), ("points", 2), ("runs", 2), ("hunt", 1)):
             object.__setattr__(self, name, as_count(getattr(self, name), name, least=least))
         as_seed(self.seed)
@@ -118,6 +120,26 @@ class Settings:
         for eps in self.eps:
             if not 0.01 <= as_number(eps, "eps") <= 6:
                 raise InvalidInputError(f"eps must be between 0.01 and 6, got {eps!r}")
+
+    @property
+    def title(self) -> str:
+        """The title of the report: how many tasks, and in which orders they are learned.
+
+        >>> Settings(default_problem()).title
+        'How 12 random tasks are forgotten, in random and in cyclic order'
+        """
+        T, random = self.problem.num_tasks, self.name.startswith("gaussian(")  # whose tasks are random
+        kinds = dict.fromkeys(_order_word(ordering) for ordering in self.orderings)
+        tasks = f"{T}{' random' * random} task{'s' * (T > 1)} {'are' if T > 1 else 'is'}"
+        orders = f"{' and '.join(f'in {kind}' for kind in kinds)} order" if all(kinds) else "in several orders"
+        return f"How {tasks} forgotten, {orders}"
+
+
+def _order_word(ordering: Ordering) -> str:
+    """The kind of an order in a word; empty if there is none for it."""
+    if isinstance(ordering.law, (laws.Independent, laws.Permutation, laws.Reshuffled)):
+        return "random"
+    return "cyclic" if isinstance(ordering, Cyclic) else ""
 
 
 # ------------------------------------------------------------------------------------------------------------- sections

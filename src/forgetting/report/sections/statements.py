@@ -22,7 +22,13 @@ COLUMNS = ("statement", "label", "says", "status", "here", "left", "right", "tri
 NUMBERS = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
 
-@section("claims", place=7, summary=lambda section: [f"statements: {section.text}"], demonstration=True)
+def _surprises(section: Section) -> list[str]:
+    """The violations that were not known, which is news; what is known to be false is said in the section."""
+    surprises = section.text.partition("VIOLATED, and not known before: ")[2]
+    return [f"Statements that are violated here, and were not known to be false: {surprises}"] if surprises else []
+
+
+@section("claims", place=7, summary=_surprises, demonstration=True)
 def statements_section(settings: Settings, step: Step = no_step) -> Section:
     """The section of a short hunt for each claim: the worst instance found, and whether the statement held on it."""
     false = counterexamples_table(claims.all())
