@@ -61,11 +61,8 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     known = records.get(claim.key)
     if ratio is None or not larger(ratio, None if known is None else known.ratio):
         return None
-    with TemporaryDirectory() as temporary:
-        path = Path(temporary) / "instance.npz"
-        instance.save(path)
-        data = path.read_bytes()
-    if len(data) > LARGEST_FILE:
+    data = _file_of(instance)
+    if data is None:
         return None
     digest = digest_of(data)
     record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
@@ -78,6 +75,15 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     all_records.cache_clear()
     evidence_of.cache_clear()
     return record
+
+
+def _file_of(instance: Instance) -> bytes | None:
+    """The file of the instance; None if it is too large to be kept."""
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary) / "instance.npz"
+        instance.save(path)
+        data = path.read_bytes()
+    return data if len(data) <= LARGEST_FILE else None
 
 
 def _write_index(folder: Path, records: dict[str, Record]) -> None:
@@ -102,7 +108,7 @@ def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FO
 
 
 def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
-    """The largest of the known starts, what a hunt finds, and what a hunt among neighbours of the best finds."""
+    """The largest of the known starts that can be kept, what a hunt finds, and what one near the best finds."""
     best: tuple[float, str, Instance] | None = None
     for origin, start in known_starts(claim, seed, every=True):
         try:
@@ -110,7 +116,9 @@ def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Ins
         except ForgettingError:
             continue
         ratio = ratio_of(claim, instance)
-        if ratio is not None and larger(ratio, None if best is None else best[0]):
+        if ratio is None or not larger(ratio, None if best is None else best[0]):
+            continue
+        if _file_of(instance) is not None:
             best = ratio, origin, instance
     if best is not None:
         yield best[1:]
