@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -96,21 +96,31 @@ def _write_index(folder: Path, records: dict[str, Record]) -> None:
     write(folder / INDEX, text.encode())
 
 
-def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FOLDER) -> Record | None:
+def improve(
+    claim: Claim,
+    *,
+    seed: int = 0,
+    budget: int = 300,
+    folder: Path = FOLDER,
+    starts: Iterable[tuple[str, Instance]] = (),
+) -> Record | None:
     """Try the tasks that are known to be worst, hunt, then climb from the best; the new record, or None.
 
-    Half of the budget is for the hunt, and half for neighbours of the best instance, near and far.
+    `starts` are instances to be tried beside the known ones, each with its origin. Half of the budget is for the hunt,
+    and half for neighbours of the best instance, near and far.
     """
     record: Record | None = None
-    for origin, instance in _candidates(_exact(claim), seed, budget):
+    for origin, instance in _candidates(_exact(claim), seed, budget, starts):
         record = save_record(claim, instance, origin, folder) or record
     return record
 
 
-def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
+def _candidates(
+    claim: Claim, seed: int, budget: int, starts: Iterable[tuple[str, Instance]]
+) -> Iterator[tuple[str, Instance]]:
     """The largest of the known starts that can be kept, what a hunt finds, and what one near the best finds."""
     best: tuple[float, str, Instance] | None = None
-    for origin, start in known_starts(claim, seed, every=True):
+    for origin, start in (*starts, *known_starts(claim, seed, every=True)):
         try:
             instance = claim.settle(start)
         except ForgettingError:
