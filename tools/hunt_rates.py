@@ -52,7 +52,7 @@ Found = dict[str, Worst]
 
 def note(found: Found, name: str, left: Any, right: Any, instance: Callable[[int], Instance]) -> None:
     """Keep the largest ratio, and how to make its problem; values of rounding size do not count."""
-    ratios = np.where(left > 1e-12, left, 0.0) / np.maximum(right, 1e-300)
+    ratios = np.where(left > 1e-9, left, 0.0) / np.maximum(right, 1e-300)
     at = int(np.argmax(ratios))
     if name not in found or ratios[at] > found[name].ratio:
         found[name] = Worst(float(ratios[at]), BATCH, lambda: instance(at))
@@ -390,7 +390,7 @@ def hunt(problems: int, seed: int = 0) -> Found:
             one(batch, rng)
             for name, new in batch.items():
                 old = found.get(name, Worst())
-                larger = max(old, new, key=lambda worst: worst.ratio)
+                larger = max(new, old, key=lambda worst: worst.ratio)
                 found[name] = replace(larger, problems=old.problems + new.problems)
     return found
 
