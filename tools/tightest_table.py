@@ -17,9 +17,10 @@ import forgetting as fg
 from forgetting.files.atomic import write
 from forgetting.tasks import RegressionTasks
 
+Quantity = Literal["loss", "forgetting"]
 PAGE = Path(__file__).parents[1] / "docs" / "one-over-k.md"
 BEGIN, END = "<!-- made by python -m tools.tightest_table -->", "<!-- end -->"
-STEPS = (10, 100, 10_000)
+STEPS: dict[Quantity, tuple[int, ...]] = {"loss": (10, 100, 10_000), "forgetting": (10, 100)}  # at 10^4 minutes
 HERE = "here:last-iterate/"
 LARGE = 1e5  # ratios above are printed as powers of ten
 ROUNDED = 1e-28  # labels of these tasks, rounded to float64, leave about as much
@@ -53,7 +54,6 @@ def _rows(rows: np.ndarray, w: np.ndarray) -> RegressionTasks:
     return RegressionTasks(list(rows[:, None]), list((rows @ w)[:, None]))
 
 
-Quantity = Literal["loss", "forgetting"]
 FAMILIES: dict[str, Callable[[int], RegressionTasks]] = {
     "random, T = 10, rank 2, d = 30": lambda k: fg.families.gaussian(T=10, d=30, rank=2, seed=0),
     "random, T = 5, rank 3, d = 4": lambda k: fg.families.gaussian(T=5, d=4, rank=3, seed=0),
@@ -80,13 +80,13 @@ def chain(T: int, turn: float) -> RegressionTasks:
 def row(name: str, quantity: Quantity = "loss") -> str:
     """The two ratios at each k."""
     cells = []
-    for k in STEPS:
+    for k in STEPS[quantity]:
         tasks = FAMILIES[name](k)
         exact = float(fg.expect(tasks, "random", k, quantities=(quantity,), patience=math.inf).values[quantity])
         rows = fg.bounds.evaluate(tasks, "random", k).applicable(quantity)
         upper = [entry for entry in rows if entry.bound.kind == "upper"]
         before = min(entry.value for entry in upper if not entry.bound.key.startswith(HERE))
-        best = min(upper, key=lambda entry: entry.value)
+        best = min(upper, key=lambda entry: float(f"{entry.value:.12g}"))  # rounding decides nothing
         words = best.bound.key.removeprefix(f"{HERE}{quantity}").removeprefix("/") or "universal"
         which = words if best.bound.key.startswith(HERE) else "other"
         cells += [_over(before, exact), f"{_over(best.value, exact)} ({which})" if exact >= ROUNDED else "-"]
@@ -103,9 +103,9 @@ def _over(value: float, exact: float) -> str:
 
 def table(quantity: Quantity = "loss") -> str:
     """The table in Markdown."""
-    head = " | ".join(f"k = {k}: before | after" for k in STEPS)
+    head = " | ".join(f"k = {k}: before | after" for k in STEPS[quantity])
     rows = [row(name, quantity) for name in FAMILIES]
-    return "\n".join([f"| {quantity} of | {head} |", "|---" * (2 * len(STEPS) + 1) + "|", *rows])
+    return "\n".join([f"| {quantity} of | {head} |", "|---" * (2 * len(STEPS[quantity]) + 1) + "|", *rows])
 
 
 if __name__ == "__main__":
