@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.bounds import Setting, crossovers, evaluate, get
 from forgetting.tasks.worst_tasks import two_lines_forgetting, two_lines_loss
 from forgetting.theory.expression import spectral as g
@@ -186,6 +187,30 @@ def test_with_weights_the_loss_is_at_most_the_rarest_draw_times_the_objective(we
     assert float(exact.loss) <= loss.value
     most = objective.value * sum(weights) / (4 * min(weights))
     assert loss.value == pytest.approx(min(most, rows.setting.trivial("loss")), rel=1e-12)
+
+
+def test_sets_and_classes_have_bounds_for_any_weights():
+    weights, order = np.array([0.2, 0.3, 0.5]), fg.orderings.WithReplacement([0.2, 0.3, 0.5])
+    rng = np.random.default_rng(0)
+    for _ in range(rounds(10, 200)):
+        normals = rng.standard_normal((3, 3)) + 1
+        sets = fg.ConvexSets([fg.Halfspace(normal, 1.0) for normal in normals])
+        residual = seen = 0.0
+        for path in product(range(3), repeat=3):
+            w = np.zeros(3)
+            for task in path:
+                w = sets.project(task, w)
+            halves = sets.task_losses(w)
+            chance = np.prod(weights[list(path)])
+            residual, seen = residual + chance * halves.mean(), seen + chance * halves[list(path)].mean()
+        rows = evaluate(sets, order, 3)
+        values = {row.bound.key: row.value for row in rows if row.applies}
+        whole = values["trivial/residual"] * 2
+        assert values["here:projections/residual/weights"] == pytest.approx(whole / (3 * 0.2) / 2)  # sqrt(k+1) = 2
+        assert residual <= values["here:projections/residual/weights"]
+        assert seen <= values["here:classification/forgetting/with"]
+    tasks = fg.families.separable(T=3, d=4, n=2, margin=0.1, seed=0)
+    assert evaluate(tasks, order, 100).tightest("forgetting").bound.key == "here:classification/forgetting/with"
 
 
 @pytest.mark.parametrize("x", [0.4, 1.0, 1.6])
