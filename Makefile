@@ -79,8 +79,8 @@ docs-check: $(VENV)/ready-dev docs
 hunt: $(VENV)/ready-dev
 	$(BIN)/python -m tools.survey --budget 1000 --minutes 30 --force --out docs/claims.md \
 	  --save docs/counterexamples
-	$(BIN)/python -m tools.ratios --budget 1000 --page docs/claims.md
 	$(BIN)/python -m tools.hunt_rates
+	$(BIN)/python -m tools.ratios --budget 1000 --page docs/claims.md
 	FORGETTING_LONG=1 $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 	$(BIN)/python tests/machines.py --whole
 	$(MAKE) oldest newest sdist

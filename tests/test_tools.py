@@ -1,10 +1,12 @@
 """The examples in the docstrings of the maintainers' programs."""
 
 import doctest
+import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tools import tightest_table
 
 FOLDER = Path(__file__).parents[1] / "tools"
 
@@ -33,3 +35,23 @@ def test_every_planted_fault_has_its_line():
     for fault in FAULTS:
         assert fault.file().read_text(encoding="utf-8").count(fault.line) == 1, fault.line
         assert all((FOLDER.parent / test).exists() for test in fault.tests.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity"),
+    [
+        ("two lines, worst for k", "loss"),
+        ("nearly parallel lines, T = 10, d = 10", "loss"),
+        ("random, T = 10, rank 2, d = 30", "forgetting"),
+    ],
+)
+def test_rows_of_the_table_of_tightest_bounds_are_current(name, quantity):
+    page = tightest_table.PAGE.read_text(encoding="utf-8")
+    part = page.partition(tightest_table.BEGIN)[2].partition(tightest_table.END)[0]
+    (head,) = [line for line in part.splitlines() if line.startswith(f"| {quantity} of |")]
+    written = next(line for line in part[part.index(head) :].splitlines() if line.startswith(f"| {name} |"))
+    cells = [line.split("|")[2:-1] for line in (written, tightest_table.row(name, quantity))]
+    for old, new in zip(*cells, strict=True):
+        assert re.sub(r"[\d.e+]+", "#", old) == re.sub(r"[\d.e+]+", "#", new)  # the bound that is the smallest
+        numbers = [[float(number) for number in re.findall(r"\d[\d.e+]*", cell)] for cell in (old, new)]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.02)  # three digits are printed

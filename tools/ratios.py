@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,11 +61,8 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     known = records.get(claim.key)
     if ratio is None or not larger(ratio, None if known is None else known.ratio):
         return None
-    with TemporaryDirectory() as temporary:
-        path = Path(temporary) / "instance.npz"
-        instance.save(path)
-        data = path.read_bytes()
-    if len(data) > LARGEST_FILE:
+    data = _file_of(instance)
+    if data is None:
         return None
     digest = digest_of(data)
     record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
@@ -80,6 +77,15 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     return record
 
 
+def _file_of(instance: Instance) -> bytes | None:
+    """The file of the instance; None if it is too large to be kept."""
+    with TemporaryDirectory() as temporary:
+        path = Path(temporary) / "instance.npz"
+        instance.save(path)
+        data = path.read_bytes()
+    return data if len(data) <= LARGEST_FILE else None
+
+
 def _write_index(folder: Path, records: dict[str, Record]) -> None:
     rows = [
         f"{json.dumps(key)}: "
@@ -90,27 +96,39 @@ def _write_index(folder: Path, records: dict[str, Record]) -> None:
     write(folder / INDEX, text.encode())
 
 
-def improve(claim: Claim, *, seed: int = 0, budget: int = 300, folder: Path = FOLDER) -> Record | None:
+def improve(
+    claim: Claim,
+    *,
+    seed: int = 0,
+    budget: int = 300,
+    folder: Path = FOLDER,
+    starts: Iterable[tuple[str, Instance]] = (),
+) -> Record | None:
     """Try the tasks that are known to be worst, hunt, then climb from the best; the new record, or None.
 
-    Half of the budget is for the hunt, and half for neighbours of the best instance, near and far.
+    `starts` are instances to be tried beside the known ones, each with its origin. Half of the budget is for the hunt,
+    and half for neighbours of the best instance, near and far.
     """
     record: Record | None = None
-    for origin, instance in _candidates(_exact(claim), seed, budget):
+    for origin, instance in _candidates(_exact(claim), seed, budget, starts):
         record = save_record(claim, instance, origin, folder) or record
     return record
 
 
-def _candidates(claim: Claim, seed: int, budget: int) -> Iterator[tuple[str, Instance]]:
-    """The largest of the known starts, what a hunt finds, and what a hunt among neighbours of the best finds."""
+def _candidates(
+    claim: Claim, seed: int, budget: int, starts: Iterable[tuple[str, Instance]]
+) -> Iterator[tuple[str, Instance]]:
+    """The largest of the known starts that can be kept, what a hunt finds, and what one near the best finds."""
     best: tuple[float, str, Instance] | None = None
-    for origin, start in known_starts(claim, seed, every=True):
+    for origin, start in (*starts, *known_starts(claim, seed, every=True)):
         try:
             instance = claim.settle(start)
         except ForgettingError:
             continue
         ratio = ratio_of(claim, instance)
-        if ratio is not None and larger(ratio, None if best is None else best[0]):
+        if ratio is None or not larger(ratio, None if best is None else best[0]):
+            continue
+        if _file_of(instance) is not None:
             best = ratio, origin, instance
     if best is not None:
         yield best[1:]

@@ -1,7 +1,7 @@
 """The tightest guarantee beside the exact value on eleven families: `python -m tools.tightest_table`.
 
-Writes the table of docs/one-over-k.md. "Before" is the smallest of all other upper bounds on the loss, "after" the
-smallest of all, both over the exact expected loss.
+Writes the tables of docs/one-over-k.md, of the loss and of forgetting. "Before" is the smallest of all other upper
+bounds, "after" the smallest of all, both over the exact expected value.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -16,9 +17,10 @@ import forgetting as fg
 from forgetting.files.atomic import write
 from forgetting.tasks import RegressionTasks
 
+Quantity = Literal["loss", "forgetting"]
 PAGE = Path(__file__).parents[1] / "docs" / "one-over-k.md"
 BEGIN, END = "<!-- made by python -m tools.tightest_table -->", "<!-- end -->"
-STEPS = (10, 100, 10_000)
+STEPS: dict[Quantity, tuple[int, ...]] = {"loss": (10, 100, 10_000), "forgetting": (10, 100)}  # at 10^4 minutes
 HERE = "here:last-iterate/"
 LARGE = 1e5  # ratios above are printed as powers of ten
 ROUNDED = 1e-28  # labels of these tasks, rounded to float64, leave about as much
@@ -75,18 +77,18 @@ def chain(T: int, turn: float) -> RegressionTasks:
     return _rows(np.column_stack([-np.sin(angles), np.cos(angles)]), np.array([1.0, 0.0]))
 
 
-def row(name: str) -> str:
-    """Value times k over S, and the two ratios, at each k."""
+def row(name: str, quantity: Quantity = "loss") -> str:
+    """The two ratios at each k."""
     cells = []
-    for k in STEPS:
+    for k in STEPS[quantity]:
         tasks = FAMILIES[name](k)
-        exact = float(fg.expect(tasks, "random", k, quantities=("loss",), patience=math.inf).loss)
-        upper = [
-            entry for entry in fg.bounds.evaluate(tasks, "random", k).applicable("loss") if entry.bound.kind == "upper"
-        ]
+        exact = float(fg.expect(tasks, "random", k, quantities=(quantity,), patience=math.inf).values[quantity])
+        rows = fg.bounds.evaluate(tasks, "random", k).applicable(quantity)
+        upper = [entry for entry in rows if entry.bound.kind == "upper"]
         before = min(entry.value for entry in upper if not entry.bound.key.startswith(HERE))
-        best = min(upper, key=lambda entry: entry.value)
-        which = best.bound.key.removeprefix(HERE).removeprefix("loss/") if best.bound.key.startswith(HERE) else "other"
+        best = min(upper, key=lambda entry: float(f"{entry.value:.12g}"))  # rounding decides nothing
+        words = best.bound.key.removeprefix(f"{HERE}{quantity}").removeprefix("/") or "universal"
+        which = words if best.bound.key.startswith(HERE) else "other"
         cells += [_over(before, exact), f"{_over(best.value, exact)} ({which})" if exact >= ROUNDED else "-"]
     return f"| {name} | {' | '.join(cells)} |"
 
@@ -99,12 +101,14 @@ def _over(value: float, exact: float) -> str:
     return f"{ratio:.3g}" if ratio < LARGE else f"10^{math.log10(ratio):.0f}"
 
 
-def table() -> str:
+def table(quantity: Quantity = "loss") -> str:
     """The table in Markdown."""
-    head = " | ".join(f"k = {k}: before | after" for k in STEPS)
-    return "\n".join([f"| family | {head} |", "|---" * (2 * len(STEPS) + 1) + "|", *map(row, FAMILIES)])
+    head = " | ".join(f"k = {k}: before | after" for k in STEPS[quantity])
+    rows = [row(name, quantity) for name in FAMILIES]
+    return "\n".join([f"| {quantity} of | {head} |", "|---" * (2 * len(STEPS[quantity]) + 1) + "|", *rows])
 
 
 if __name__ == "__main__":
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    write(PAGE, f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}".encode())
+    both = f"{table()}\n\n{table('forgetting')}"
+    write(PAGE, f"{before}{BEGIN}\n{both}\n{END}{rest.partition(END)[2]}".encode())

@@ -121,6 +121,13 @@ def test_no_steps_are_no_divergence(inside):
         assert said.count("the iterates diverged to values that are not finite; use a smaller step size") == 1, command
 
 
+def test_programs_make_the_bound_by_moments_smaller(inside):
+    words = ("bounds", "gaussian", "T=6", "d=3", "rank=1", "-k", "30", "--quantity", "next_loss", "--json")
+    plain, solved = json.loads(inside(*words).out), json.loads(inside(*words, "--programs").out)
+    values = [printed["sections"][0]["items"][0]["rows"][0][1] for printed in (plain, solved)]  # of the tightest
+    assert 0.8 * values[0] < values[1] < values[0]
+
+
 def test_bounds_names_the_tightest(inside):
     done = inside("bounds", "two_lines", "theta=0.5", "-k", "100", "--all")
     best = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), 100).tightest("loss")

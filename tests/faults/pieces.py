@@ -434,6 +434,8 @@ GOOD = {
     "dist_sq": ["1.0"],
     "radius_sq_mean": ["1.0"],
     "weight_ratio": ["1.0"],
+    "rarest_draw": ["1.0"],
+    "rare": ["''"],
     "rank_weighted": ["1.5"],
     "spectral_gap": ["0.25"],
     "contraction": ["0.75"],

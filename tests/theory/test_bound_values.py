@@ -133,6 +133,13 @@ CASES = [
     ("here:sgd-last-iterate/objective", 3, 2 / 3 * 5 * pi**2 / (32 * acos(0.25) ** 2), {}),  # x = 1/2
     ("here:single-pass-sgd/objective", 3, 2 / 4 * ((1 + sqrt(27 / 16)) ** 2 + 27 / 64), {"eta": 0.5}),
     ("here:sgd-last-iterate/objective/universal", 1, 4 * 0.384905, {}),
+    # x = 1: S/(2k) (1 + sqrt(27/16))^2 and S/2 27/16 /(k+1), as for tasks learned to convergence
+    ("here:sgd-last-iterate/forgetting", 30, 18 / 60 * (1 + sqrt(27 / 16)) ** 2, {"eta": 1, "beta": 1}),
+    ("here:single-pass-sgd/forgetting", 18, 0.5 * (1 + sqrt(27 / 16)) ** 2, {"eta": 1 / 9, "beta": 9}),
+    ("here:single-pass-sgd/next_loss", 8, 27 / 16, {"eta": 1 / 9, "beta": 9}),
+    ("here:single-pass-sgd/loss", 20, 18 / 40 * (1 + sqrt(27 / 16)) ** 2, {"eta": 1 / 9, "beta": 9}),
+    ("here:single-pass-sgd/loss", 8, 9 / 20 * (1 + sqrt(27 / 16)) ** 2 + 0.6 * 27 / 16, {"eta": 1 / 9, "beta": 9}),
+    ("here:projections/residual/weights", 3, 4, {"rarest_draw": 4}),
     ("here:projections/residual/with", 3, 1, {}),
     ("here:projections/residual/without", 20, (sqrt(2.4396 / sqrt(19)) + 1 / sqrt(20)) ** 2, {}),
     ("here:projections/residual/without", 1, 2 * (2 / 20 + 19 / 40), {}),  # c(0) = c(1) = 1

@@ -85,9 +85,9 @@ LABELS = {
     "conjecture:next-loss": ["subspaces", "convex sets"],
     "conjecture:convex-sets": [None],
     "here:single-pass": ["forgetting", "loss", "next loss"],
-    "here:single-pass-sgd": ["objective"],
-    "here:sgd-last-iterate": ["objective", "objective, universal"],
-    "here:projections": ["with replacement", "without replacement"],
+    "here:single-pass-sgd": ["objective", "forgetting", "loss", "next loss"],
+    "here:sgd-last-iterate": ["objective", "objective, universal", "forgetting"],
+    "here:projections": ["with replacement", "any weights", "without replacement"],
     "here:classification": [
         "with replacement",
         "sets, with replacement",

@@ -131,7 +131,11 @@ def test_ordering_is_recognised(ordering, k, covered):
     [
         (orderings.WithReplacement(p=[4, 1, 1, 1]), 4, "thm:cl_by_sgd_main/loss", "covers with replacement orderings"),
         (orderings.WithReplacement(p=[1, 1, 1, 0]), 4, "prop:mean_norm/loss/weights",
-         "needs weight_ratio, not known here"),
+         "needs every task to be drawn: task 3 is never drawn, and may keep all of its loss"),
+        (orderings.WithReplacement(p=[1, 1e-300, 1, 1]), 4, "here:last-iterate/loss/weights",
+         "needs every task to be drawn: task 1 is drawn with probability 3.3e-301, too small to compute with"),
+        (orderings.WithReplacement(p=[1, 1e-300, 1, 1]), 4, "here:projections/residual/weights",
+         "needs every task to be drawn: task 1 is drawn with probability 3.3e-301, too small to compute with"),
         (orderings.Reshuffled(), 5, "thm:cl_by_sgd_wor/loss", "covers without replacement orderings"),
         (orderings.Cyclic(), 5, "evron2022:cyclic/forgetting", "k = 5, but the bound covers k >= 1, a multiple of T"),
         (orderings.Explicit([0, 1]), 2, "evron2022:cyclic/forgetting", "covers cyclic orderings"),

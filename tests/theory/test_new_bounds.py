@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.bounds import Setting, crossovers, evaluate, get
 from forgetting.tasks.worst_tasks import two_lines_forgetting, two_lines_loss
 from forgetting.theory.expression import spectral as g
@@ -125,7 +126,8 @@ def test_sgd_reaches_its_bound_in_one_dimension(k):
             continue
         tasks = fg.RegressionTasks([[[2.0]], [[0.0]]], [[6.0], [0.0]])
         order, scheme = fg.orderings.WithReplacement([chance, 1 - chance]), fg.schemes.SGD(x / 4, "loss")
-        row = next(r for r in evaluate(tasks, order, k, scheme=scheme) if r.bound.key == "here:sgd/objective")
+        rows = evaluate(tasks, order, k, scheme=scheme)
+        row = next(r for r in rows if r.bound.key == "here:sgd/objective" and r.quantity == "objective")
         exact = fg.expect(tasks, order, k, scheme, quantities=("next_loss",)).next_loss
         if g(k) >= x * max(x - 1, 0) ** k:
             assert row.value == pytest.approx(float(exact), rel=1e-10)
@@ -162,7 +164,7 @@ def test_bounds_on_the_objective_are_bounds_on_the_loss_where_it_is_the_objectiv
     assert tightest.value < 0.02 * next(row.value for row in rows if row.bound.key == "trivial/loss")
     assert float(fg.expect(tasks, fg.orderings.WithReplacement(), 100, scheme=on_loss).loss) <= tightest.value
     others = [
-        evaluate(tasks, fg.orderings.NormWeighted(), 100, scheme=on_loss),  # the weighted mean of the f_m
+        evaluate(tasks, fg.orderings.WithoutReplacement(), 9, scheme=on_loss),
         evaluate(tasks, fg.orderings.WithReplacement(), 100, scheme=modified),
         evaluate(
             fg.RegressionTasks([[[1.0]], [[1.0]]], [[1.0], [2.0]]), "with-replacement", 9, scheme="sgd objective=loss"
@@ -171,10 +173,66 @@ def test_bounds_on_the_objective_are_bounds_on_the_loss_where_it_is_the_objectiv
     assert not any(row.bound.quantity == "objective" and row.quantity == "loss" for other in others for row in other)
 
 
+@pytest.mark.parametrize("weights", [(5, 1, 1, 3), (1, 1, 1, 1), (1, 2, 0, 3)])
+def test_with_weights_the_loss_is_at_most_the_rarest_draw_times_the_objective(weights):
+    tasks = fg.families.heterogeneous_norms(T=4, d=6, rank=2, spread=3, seed=1)
+    order, scheme = fg.orderings.WithReplacement(weights), fg.schemes.SGD(0.9 / tasks.radius**2, "loss")
+    rows = evaluate(tasks, order, 30, scheme=scheme)
+    exact = fg.expect(tasks, order, 30, scheme, quantities=("loss", "next_loss"))
+    objective, next_loss, loss = (rows.tightest(name) for name in ("objective", "next_loss", "loss"))
+    assert float(exact.next_loss) <= next_loss.value == objective.value < 0.2 * rows.setting.trivial("next_loss")
+    if min(weights) == 0:
+        assert loss.bound.key == "trivial/loss"
+        return
+    assert float(exact.loss) <= loss.value
+    most = objective.value * sum(weights) / (4 * min(weights))
+    assert loss.value == pytest.approx(min(most, rows.setting.trivial("loss")), rel=1e-12)
+
+
+def test_sets_and_classes_have_bounds_for_any_weights():
+    weights, order = np.array([0.2, 0.3, 0.5]), fg.orderings.WithReplacement([0.2, 0.3, 0.5])
+    rng = np.random.default_rng(0)
+    for _ in range(rounds(10, 200)):
+        normals = rng.standard_normal((3, 3)) + 1
+        sets = fg.ConvexSets([fg.Halfspace(normal, 1.0) for normal in normals])
+        residual = seen = 0.0
+        for path in product(range(3), repeat=3):
+            w = np.zeros(3)
+            for task in path:
+                w = sets.project(task, w)
+            halves = sets.task_losses(w)
+            chance = np.prod(weights[list(path)])
+            residual, seen = residual + chance * halves.mean(), seen + chance * halves[list(path)].mean()
+        rows = evaluate(sets, order, 3)
+        values = {row.bound.key: row.value for row in rows if row.applies}
+        whole = values["trivial/residual"] * 2
+        assert values["here:projections/residual/weights"] == pytest.approx(whole / (3 * 0.2) / 2)  # sqrt(k+1) = 2
+        assert residual <= values["here:projections/residual/weights"]
+        assert seen <= values["here:classification/forgetting/with"]
+    tasks = fg.families.separable(T=3, d=4, n=2, margin=0.1, seed=0)
+    assert evaluate(tasks, order, 100).tightest("forgetting").bound.key == "here:classification/forgetting/with"
+
+
+@pytest.mark.parametrize("x", [0.4, 1.0, 1.6])
+def test_a_single_pass_of_sgd_on_the_loss_has_bounds_up_to_its_end(x):
+    tasks = fg.families.repeated(fg.families.two_lines(0.3), 20)
+    scheme = fg.schemes.SGD(x, "loss")
+    for k in (39, 40):
+        rows = evaluate(tasks, fg.orderings.WithoutReplacement(), k, scheme=scheme)
+        for quantity in ("loss", "forgetting"):
+            best = rows.tightest(quantity)
+            assert best.bound.label in ("here:single-pass-sgd", "here:single-pass")
+            assert float(fg.expect(tasks, fg.orderings.WithoutReplacement(), k, scheme).values[quantity]) <= best.value
+    typed = fg.bounds.Setting(T=40, eta=0.1, beta=5, radius=2)
+    reasons = {row.bound.key: row.why_not for row in evaluate(typed, "without replacement", 40)}
+    assert reasons["here:single-pass-sgd/loss"].startswith("needs beta = R^2")
+
+
 def test_a_task_that_is_never_drawn_leaves_the_loss_open_and_not_the_forgetting():
     tasks = fg.families.two_lines(0.7)
     rows = {row.bound.key: row for row in evaluate(tasks, fg.orderings.WithReplacement([1, 0]), 5)}
-    assert rows["here:weights/loss"].why_not == "needs weight_ratio, not known here"
+    said = "needs every task to be drawn: task 1 is never drawn, and may keep all of its loss"
+    assert rows["here:weights/loss"].why_not == said
     assert rows["here:weights/forgetting"].applies
 
 

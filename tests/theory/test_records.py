@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import ratios
 from tools.ratios import improve, save_record
 from tools.record_page import HEADING, with_records
 
@@ -300,6 +301,27 @@ def test_certified_worst_cases_enter_the_evidence(monkeypatch):
     assert evidence.known.share == pytest.approx(0.08 * 2**0.25 / 2)
     assert "T = 2, searched: loss-T2-k2" in evidence.sentence
     assert f"At k = 3 no tasks, however many, reach more than {certified.share:.3g}" in evidence.sentence
+
+
+def test_the_largest_share_is_said_first_whether_of_the_record_or_of_known_tasks():
+    evidence = get("here:last-iterate", "loss").evidence  # more tasks would come nearer, in a file too large to be kept
+    assert evidence.known.share > evidence.record.ratio
+    first, second = evidence.sentences[:2]
+    assert first.startswith(f"No instance reaches more than {evidence.known.share:.3g} of the right side")
+    assert f"divided by more than {1 / evidence.known.share:.3g}" in first
+    assert second.startswith(f"The record is {evidence.record.ratio:.3g} of it")
+    smaller = replace(evidence, known=replace(evidence.known, share=evidence.record.ratio / 2))
+    assert smaller.sentence.startswith(f"No instance reaches more than {evidence.record.ratio:.3g} of the right side")
+
+
+def test_the_next_best_start_is_kept_where_the_best_is_too_large_for_a_record(tmp_path, monkeypatch):
+    claim = get("thm:cl_by_sgd_main", "loss")
+    starts = [("large", pair(2)), ("small", pair(64))]
+    monkeypatch.setattr("tools.ratios.known_starts", lambda *_, **__: starts)
+    assert improve(claim, budget=0, folder=tmp_path / "all").found == "large"
+    fits = ratios._file_of
+    monkeypatch.setattr(ratios, "_file_of", lambda case: None if case.k == 2 else fits(case))
+    assert improve(claim, budget=0, folder=tmp_path / "few").found == "small"
 
 
 def test_statements_without_a_distant_constant_have_no_evidence():

@@ -93,16 +93,17 @@ def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
 BASE = {
     "T": 20, "d": 30, "rank_avg": 5, "rank_max": 6, "rank_joint": 21, "dist_sq": 2, "radius": 3, "radius_sq_mean": 5,
     "weight_ratio": 7, "spectral_gap": 0.25, "rank_weighted": 5, "eta": 0.25, "beta": 2, "sigma": 2, "G": 3,
-    "previous_loss": 0.5,
+    "previous_loss": 0.5, "rarest_draw": 4,
 }  # fmt: skip
 #: settings at which conditions hold that BASE does not meet
 CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5}, {"radius": 1, "T": 6, "rank_avg": 4},
-           {"T": 29}, {"T": 30}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}]  # fmt: skip
+           {"T": 29}, {"T": 30}, {"rank_avg": 1, "rank_max": 1, "rank_joint": 20}, {"eta": 0.1, "beta": 9}]  # fmt: skip
 NOISE = {"floor": 0.5, "smoothness": 4, "noise": 3, "noise_max": 9, "centre_loss": 1, "centre_slope": 2,
          "centre_dist_sq": 16, "centre_noise": 2, "sigma": 1, "sgd_dist_sq": 2}  # fmt: skip
 CHANGES += [{"misfit": fg.bounds.Misfit(**NOISE)}, {**CHANGES[-1], "misfit": fg.bounds.Misfit(**NOISE)}]
 SYMBOLS = {
     "|w_0 - w*|^2": "dist_sq", "E L(w_(k-1))": "previous_loss", "max_m(|X_m|^2 / (T p_m))": "weight_ratio",
+    "max_m(1 / (T p_m))": "rarest_draw",
     "D^2": "dist_sq", "r_max": "rank_max", "Rbar": "radius_sq_mean",
     "lambda_min": "spectral_gap", "1/kappa_F^2": "spectral_gap",
 }  # fmt: skip
@@ -166,6 +167,7 @@ def value_of(text, s, k):
         "k": k, "e": math.e, "S": s.dist_sq * s.radius**2, "T": s.T, "d": s.d, "D": joint, "r": s.rank_avg,
         "eta": s.eta, "beta": s.beta, "x": x, "sigma": s.sigma, "G": s.G, "rank_max": s.rank_max,
         "dist_sq": s.dist_sq, "radius_sq_mean": s.radius_sq_mean, "weight_ratio": s.weight_ratio,
+        "rarest_draw": s.rarest_draw,
         "spectral_gap": s.spectral_gap,
         "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
         "kappa_F": s.spectral_gap**-0.5,

@@ -38,6 +38,9 @@ def bounds_command(
     everything: Annotated[
         bool, typer.Option("--all", help="List every variant of a bound, and those that do not apply, with the reason.")
     ] = False,
+    programs: Annotated[
+        bool, typer.Option("--programs", help="Solve the linear programs behind some bounds for these tasks.")
+    ] = False,
     *,
     source: Source,
     output: Output,
@@ -62,7 +65,7 @@ def bounds_command(
     order = as_ordering(ordering, loaded.problem.names)
     limit = order.limit(loaded.problem.num_tasks)
     k = k or (1000 if limit is None else limit)
-    rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme)
+    rows = fg.bounds.evaluate(loaded.problem, order, k, scheme=scheme, programs=programs)
     best = [row for name in wanted if (row := rows.tightest(name)) is not None]
     said = [f"tightest on the {row.quantity}: at most {row.value:.4g}, {row.bound.name}" for row in best]
     report = result(

@@ -202,6 +202,8 @@ class Bound:
             return f"needs jointly realizable tasks: {misfit.message}"
         needed = {*self.needs, *(("T",) if self.range.needs_tasks else ())}
         missing = sorted(name for name in needed if getattr(setting, name) is None)
+        if setting.rare and {"weight_ratio", "rarest_draw"} & set(missing):
+            return f"needs every task to be drawn: {setting.rare}"
         if missing:
             names = ", ".join("rank_joint (or d, or T and rank_avg)" if name == "span" else name for name in missing)
             return f"needs {names}, not known here"

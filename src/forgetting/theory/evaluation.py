@@ -315,8 +315,8 @@ def evaluate(
         orderings = describe_ordering(ordering, shape, step)
         over = _runs_out(ordering, setting.T, step)
         rated = [_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()]
-        if "with replacement" in orderings and _descends_on_the_loss(scheme):
-            rated += _on_the_loss(rated, setting)
+        if "i.i.d." in orderings and _descends_on_the_loss(scheme):
+            rated += _on_the_loss(rated, setting, "with replacement" in orderings)
         rows += _mark(rated)
     return Evaluation(rows, setting, steps[0] if scalar else steps)
 
@@ -349,17 +349,28 @@ def _descends_on_the_loss(scheme: SchemeLike | None) -> bool:
     return step is not None and step.smoothness != 1
 
 
-def _on_the_loss(rows: Iterable[Row], setting: Setting) -> list[Row]:
-    """The rows on the objective once more, as bounds on the loss, for uniform draws and SGD whose objective it is."""
+def _on_the_loss(rows: Iterable[Row], setting: Setting, uniform: bool) -> list[Row]:
+    """The rows on the objective once more, for independent draws and SGD whose objective is the loss.
+
+    The objective is the expected loss of the next draw; the mean loss is at most max_m 1/(T p_m) times it.
+    """
     if setting.misfit is not None:  # what these rows bound is then the distance to the least objective
         return []
-    names = {"objective": "loss", "averaged_objective": "averaged_loss"}
+    factor = 1.0 if uniform else setting.rarest_draw
+    again = [(row, "next_loss", 1.0) for row in rows if row.quantity == "objective"]
+    if factor is not None:
+        names = {"objective": "loss", "averaged_objective": "averaged_loss"}
+        upper = [row for row in rows if row.quantity in names and (uniform or row.bound.kind in ("upper", "rate"))]
+        again += [(row, names[row.quantity], factor) for row in upper]
     return [
         replace(
-            row, quantity=names[row.quantity], vacuous=is_vacuous(row.bound, row.value, setting, names[row.quantity])
+            row,
+            quantity=name,
+            value=times * row.value,
+            vacuous=is_vacuous(row.bound, times * row.value, setting, name),
         )
-        for row in rows
-        if row.applies and row.quantity in names
+        for row, name, times in again
+        if row.applies
     ]
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Evidence", "Share", "evidence_of"]
 
+CLOSE = 1e-6  # relative: shares that differ by less are the same
 FAR = 0.5  # a record below this is far from 1
 LAST = 9  # bounds are compared at k up to 10^9, on a logarithmic scale
 POINTS = 400
@@ -48,7 +49,8 @@ class Evidence:
         k: the number of steps there.
         pair: the supremum over all pairs of tasks after as many steps, in the same units (closed form); None where
             the statement is not about the expected loss or forgetting of regression tasks with replacement.
-        known: the largest share of the right side that tasks of `known_worst` reach, or None.
+        known: the largest share of the right side that tasks of `known_worst` reach, or None. Said first where it is
+            larger than the record: files of records are small.
         certified: for each k at which a supremum over any number of tasks is bounded by a certificate, the largest
             share of the right side that it allows.
         proved: the largest share that the other bounds of the registry on the same quantity allow, over 400 numbers of
@@ -77,19 +79,22 @@ class Evidence:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The evidence, one sentence for each kind."""
-        ratio = self.record.ratio
-        words = [
-            f"No instance reaches more than {ratio:.3g} of the right side ({self.record.at}; {self.record.found}): "
-            f"the constant cannot be divided by more than {1 / ratio:.3g}"
-            if ratio > 0
-            else f"The left side is 0 on every instance that was tried ({self.record.at})"
-        ]
+        ratio, record = self.record.ratio, f"{self.record.at}; {self.record.found}"
+        known = None if self.known is None or self.known.share <= ratio * (1 + CLOSE) else self.known
+        words = [f"The left side is 0 on every instance that was tried ({self.record.at})"]
+        if known is not None:  # too large a file for a record
+            words = [
+                _reached(known.share, f"the worst tasks that are kept, at k = {known.k}: {known.source}"),
+                f"The record is {ratio:.3g} of it ({record})",
+            ]
+        elif ratio > 0:
+            words = [_reached(ratio, record)]
         if self.pair is not None:
             words.append(
                 f"At k = {self.k} the supremum over all pairs of tasks is {self.pair:.4g} S (closed form), "
                 f"{self.pair / self.right:.3g} of the right side"
             )
-        if self.known is not None:
+        if self.known is not None and known is None:
             words.append(
                 f"The worst tasks that are kept reach {self.known.share:.3g} of it, at k = {self.known.k} "
                 f"({self.known.source})"
@@ -118,6 +123,12 @@ class Evidence:
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def _reached(share: float, where: str) -> str:
+    """The largest share of the right side that is known to be reached."""
+    most = f"the constant cannot be divided by more than {1 / share:.3g}"
+    return f"No instance reaches more than {share:.3g} of the right side ({where}): {most}"
 
 
 @cache

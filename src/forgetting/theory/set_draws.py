@@ -35,11 +35,18 @@ def _has_many(index: int) -> bool:
 
 
 def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]:
-    """An ordering "with" or "without" replacement, or a "sequence", and k small enough to go through all orders."""
+    """An ordering "with" or "without" replacement, "i.i.d." or a "sequence", and k so that all orders can be listed."""
     if ordering == "without":
         return WithoutReplacement(), int(rng.integers(1, T + 1))
     k = int(rng.integers(1, most + 1))
+    if ordering == "i.i.d.":
+        return _drawn(rng, T), k
     return (WithReplacement() if ordering == "with" else Explicit(rng.integers(T, size=k))), k
+
+
+def _drawn(rng: Rng, T: int) -> Ordering:
+    """Independent draws, half of the time uniform."""
+    return WithReplacement(None if rng.random() < 0.5 else rng.dirichlet(np.ones(T)) + 1e-3)
 
 
 def _dim(rng: Rng, index: int, least: int) -> int:
@@ -59,9 +66,10 @@ def sets(*names: str, ordering: str = "with", most: int = 5, long: bool = False)
     """
 
     def draw(rng: Rng, index: int) -> Instance:
-        if long and ordering == "with" and is_long(index):
+        if long and ordering in ("with", "i.i.d.") and is_long(index):
             k = long_run(rng)
-            return _lines(realizable(*slow(rng, k)), WithReplacement(), k)
+            tasks = realizable(*slow(rng, k))
+            return _lines(tasks, WithReplacement() if ordering == "with" else _drawn(rng, tasks.num_tasks), k)
         if long and ordering == "without" and has_many_clones(index):
             tasks = many_clones(rng, ambient=False)
             return _lines(tasks, WithoutReplacement(), tasks.num_tasks)
@@ -97,7 +105,7 @@ def _halfspaces(rng: Rng, ordering: str) -> Instance:
     common, normals = rng.standard_normal(dim), rng.standard_normal((count, dim))
     group = ConvexSets([Halfspace(normal, float(normal @ common)) for normal in normals])
     start = common + 3 * rng.standard_normal(dim)
-    order = WithReplacement() if ordering == "with" else WithoutReplacement()
+    order = WithoutReplacement() if ordering == "without" else WithReplacement()
     return Instance(group, order, count, w0=start, extras={"common": common}, runs=RUNS)
 
 
@@ -115,7 +123,7 @@ def classified(ordering: str = "with", most: int = 5, long: bool = False) -> Dra
         if long and _has_many(index):
             T = int(rng.integers(*MANY))
             tasks = _around_an_axis(rng, np.ones(T, dtype=int), int(rng.integers(2, 5)))
-            order = WithReplacement() if ordering == "with" else WithoutReplacement()
+            order = WithoutReplacement() if ordering == "without" else WithReplacement()
             return Instance(tasks, order, T, runs=RUNS)
         T, dim = int(rng.integers(2, 5)), _dim(rng, index, 2)
         if index % 3 == 0:

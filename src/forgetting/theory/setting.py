@@ -101,6 +101,8 @@ class Setting:
         radius_sq_mean: the paper's R-bar, the mean squared spectral norm.
         weight_ratio: max_m |X_m|^2 / (T p_m) for sampling with probabilities p: R-bar when norm-weighted, R^2 when
             uniform.
+        rarest_draw: max_m 1 / (T p_m) over the tasks that can have a loss: 1 when uniform.
+        rare: why weight_ratio and rarest_draw are not known, where a task is drawn never or hardly ever.
         spectral_gap: the least eigenvalue of sum_m p_m P_m on the joint row space, for sampling with probabilities p
             (1/T for reshuffled epochs) and P_m the projection onto the row space of task m; 0 where tasks with p_m > 0
             span less.
@@ -132,6 +134,8 @@ class Setting:
     radius: float = 1.0
     radius_sq_mean: float | None = None
     weight_ratio: float | None = None
+    rarest_draw: float | None = None
+    rare: str = ""
     spectral_gap: float | None = None
     contraction: float | None = None
     rank_weighted: float | None = None
@@ -150,7 +154,7 @@ class Setting:
         for name, least in (("T", 1), ("d", 0), ("rank_max", 0), ("rank_joint", 0)):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
-        drawn = ("weight_ratio", "spectral_gap", "contraction", "rank_weighted", "mean_projection")
+        drawn = ("weight_ratio", "rarest_draw", "spectral_gap", "contraction", "rank_weighted", "mean_projection")
         for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "sigma", "G"):
             if (value := getattr(self, name)) is not None or name in ("dist_sq", "radius"):
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
@@ -163,6 +167,7 @@ class Setting:
                 "leave contraction out, or give both"
             )
         as_flag(self.programs, "programs")
+        as_kind(self.rare, str, "a reason", "rare: ")
         if self.misfit is not None:
             as_kind(self.misfit, Misfit, "fg.bounds.Misfit(floor=...), the noise of tasks that no w solves", "misfit: ")
         self._check_ranks()
@@ -351,20 +356,44 @@ def _misfit(problem: LinearTasks, start: Array, scheme: SchemeLike | None, order
 def _probabilities(problem: Problem, ordering: OrderingLike | None) -> Array | None:
     """The probabilities p of independent draws, and 1/T for reshuffled epochs; None for other orderings."""
     law = None if ordering is None else as_ordering(ordering).law
-    if problem.norms is None or not isinstance(law, laws.Independent | laws.Reshuffled):
+    if not isinstance(law, laws.Independent | laws.Reshuffled):
         return None
+    if problem.norms is None and isinstance(law, laws.Independent) and callable(law.p):
+        return None  # may ask for norms
     T = problem.num_tasks
     return law.probabilities(TaskView(T, problem.norms)) if isinstance(law, laws.Independent) else np.full(T, 1 / T)
+
+
+def _rarest(p: Array, alpha: Array) -> dict[str, Any]:
+    """weight_ratio and rarest_draw, or the reason why they are not known: the task that is hardly ever drawn.
+
+    >>> _rarest(np.array([1.0, 0.0]), np.array([1.0, 1.0]))
+    {'rare': 'task 1 is never drawn, and may keep all of its loss'}
+    """
+    seen = np.flatnonzero(alpha > 0)
+    if not len(seen):
+        return {"weight_ratio": 0.0, "rarest_draw": 0.0}
+    with np.errstate(divide="ignore", over="ignore"):
+        draws = 1 / p[seen] / len(p)
+        ratios = alpha[seen] * draws
+    result = {name: float(np.max(of)) for name, of in (("weight_ratio", ratios), ("rarest_draw", draws))}
+    if max(result.values()) < HUGE:
+        return result
+    task, chance = seen[np.argmin(p[seen])], np.min(p[seen])
+    why = "never drawn" if chance == 0 else f"drawn with probability {chance:.2g}, too small to compute with"
+    known_still = {name: value for name, value in result.items() if value < HUGE}
+    return {**known_still, "rare": f"task {task} is {why}" + (", and may keep all of its loss" if chance == 0 else "")}
 
 
 def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
     """The parameters that depend on the probabilities p of the tasks, where they are known."""
     p = _probabilities(problem, ordering)
-    if p is None or problem.norms is None:
+    if p is None:
         return {}
+    if problem.norms is None:  # convex sets or classification, where distances count
+        return {name: value for name, value in _rarest(p, np.ones(len(p))).items() if name != "weight_ratio"}
     alpha = problem.norms**2
-    seen = alpha > 0
-    result: dict[str, Any] = {}
+    result = _rarest(p, alpha)
     if problem.linear is not None:
         result["rank_weighted"] = float(p @ problem.linear.ranks)
         geometry = problem.linear.geometry
@@ -372,8 +401,6 @@ def _drawn(problem: Problem, ordering: OrderingLike | None) -> dict[str, Any]:
             mixing = geometry.mixing(p)
             result |= {"spectral_gap": mixing.least, "mean_projection": mixing.norm}
             result["contraction"] = mixing.rest if abs(1 - mixing.least - mixing.rest) <= DIGITS else None
-    if (p[seen] > 0).all():  # a task that is never drawn may keep all of its loss
-        result["weight_ratio"] = float(np.max(alpha[seen] / p[seen])) / len(p) if seen.any() else 0.0
     return result
 
 

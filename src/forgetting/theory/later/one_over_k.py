@@ -6,15 +6,22 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+from forgetting.core.numerical import ROUNDING
 from forgetting.tasks import families
+from forgetting.theory.bound import Bound
 from forgetting.theory.checking import (
     all_of,
+    at_most,
     covers,
     least_squares,
+    paths,
+    setting_of,
     steps,
 )
 from forgetting.theory.draws import descents, permuted, projected
+from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import (
     DISTANCE,
     ETA,
@@ -26,9 +33,11 @@ from forgetting.theory.expression import (
     called,
     minimum,
     number,
+    parameter,
     power_left,
     root,
 )
+from forgetting.theory.instance import Instance
 from forgetting.theory.later.published_rates import WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
@@ -37,9 +46,9 @@ from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
 from forgetting.theory.paper.stability import seen_and_next
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.terms import Condition, Range
+from forgetting.theory.terms import NAMES, Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
-from forgetting.theory.verdict import Missing
+from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 
 PAGE = "proved in docs/one-over-k.md"
 UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable draws is at most this / sqrt(n)
@@ -282,20 +291,80 @@ _last(
     note="A step of at most 1/beta is the compression of a projection of a larger space, so that u(n) bounds it, too.",
     check=_at_next("objective, universal", least_squares(0, 1, closed=True)),
 )
-_sgd(
+_once = _sgd(
     "here:single-pass-sgd",
     "single pass of SGD at rate 1/k",
     source=f"{PAGE} (here:single-pass-sgd)",
     orderings=WITHOUT,
-    range=Range(1, "T-1"),
-    convention="mean of f over the k tasks that were learned and the next one",
-)(
+)
+_once(
     "objective",
     (DISTANCE / (2 * ETA * (2 - X) * (K + 1)) * ((1 / root(_RHO) + X) ** 2 + 1 / (_RHO * (K + 1))))
     .where(X_IS)
     .where(*_RHO_IS),
+    range=Range(1, "T-1"),
+    convention="mean of f over the k tasks that were learned and the next one",
     note="The first term is for the tasks that were learned, the second for the next one.",
     check=seen_and_next("objective", least_squares(), first=1),
+)
+
+_OF_LOSS = Condition(
+    lambda s, k: any(math.isclose(known(s.beta), value, rel_tol=1e-9) for value in (1.0, s.radius**2)),
+    "needs beta = R^2, that of the loss, or beta = 1, that of squared distances",
+)
+_SEEN_BY_SGD = S * (1 / root(_RHO) + X) ** 2 / (2 * X * (2 - X) * K)
+_NEXT_BY_SGD = S / (2 * X * (2 - X) * _RHO * (K + 1))
+
+
+def _on_losses(bound: Bound) -> CheckPaths:
+    """Both sides; the loss of the tasks that were learned is at least the forgetting, which SGD may have below 0."""
+
+    def check(instance: Instance, numbers: Expected) -> Sides:
+        case, k = setting_of(instance), instance.k
+        lhs = numbers.in_sample(k) if bound.quantity == "forgetting" else getattr(numbers, bound.quantity)(k)
+        return at_most(lhs, bound, case, k, numbers.doubt + ROUNDING * case.scale, numbers.how)
+
+    return paths(check, sgd=True)
+
+
+def _descending(quantity: str, ordering: str, draw: Draw, last: int | None = None) -> Checked:
+    """The check of a bound on losses, of SGD on the loss."""
+    left = "E F(k) <= E (1/k) sum_t L_tau(t)(w_k)" if quantity == "forgetting" else NAMES[quantity]
+    applies = all_of(least_squares(), covers(ordering), steps(1, last=last))
+    words = f"{left} <= {{}} (SGD on the loss, {ordering})"
+    return compared(_on_losses, words, draw, applies, quantity.replace("_", " "))
+
+
+_OF_SGD: Any = {
+    "conditions": (STEP, _OF_LOSS),
+    "origin": "tightened",
+    "note": "At x = 1 the bound of tasks learned to convergence.",
+}
+_of_losses = partial(_once, range=Range(1, "T"), **_OF_SGD)
+_PERMUTED = permuted(1, projections=False, long=True)
+_of_losses(
+    "forgetting",
+    _SEEN_BY_SGD.where(X_IS).where(*_RHO_IS),
+    check=_descending("forgetting", WITHOUT[0], _PERMUTED, 0),
+)
+_of_losses(
+    "loss",
+    (K / T * _SEEN_BY_SGD + (T - K) / T * _NEXT_BY_SGD).where(X_IS).where(*_RHO_IS),
+    check=_descending("loss", WITHOUT[0], _PERMUTED, 0),
+)
+_of_losses(
+    "next_loss",
+    _NEXT_BY_SGD.where(X_IS).where(*_RHO_IS),
+    range=Range(1, "T-1"),
+    check=_descending("next_loss", WITHOUT[0], permuted(1, 1, projections=False, long=True), 1),
+)
+_last(
+    "forgetting",
+    _SEEN_BY_SGD.where(X_IS).where(*_RHO_IS),
+    range=Range(1),
+    **_OF_SGD,
+    convention="",
+    check=_descending("forgetting", "i.i.d.", descents()),
 )
 
 # Convex sets and classification ---------------------------------------------------------------------------------------
@@ -336,6 +405,16 @@ _residual = Theorem(
 _residual("residual", DISTANCE / root(K + 1), "with", orderings=WITH, range=Range(0), check=ON_SETS(WITH))
 _residual(
     "residual",
+    DISTANCE * parameter("rarest_draw", "max_m(1 / (T p_m))", r"\max_m\frac1{T p_m}") / root(K + 1),
+    "weights",
+    title=f"{_TITLE}, any weights",
+    origin="tightened",
+    orderings="i.i.d.",
+    range=Range(0),
+    check=ON_SETS(("i.i.d.",), part="any weights"),
+)
+_residual(
+    "residual",
     (DISTANCE * (K / T * _SEEN_ONCE + (T - K) / T * _unseen(K) / 2)).where(*_C_IS),
     "without",
     orderings=WITHOUT,
@@ -352,7 +431,12 @@ _forgetting = Theorem(
     convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
     note=_WHY,
 )
-declare_on_sets(_forgetting("forgetting", S * _SEEN_DRAWN, "with", orderings=WITH, check=ON_TASKS(WITH)))
+declare_on_sets(
+    _forgetting(
+        "forgetting", S * _SEEN_DRAWN, "with", orderings="i.i.d.", check=ON_TASKS(("i.i.d.",), part="with replacement")
+    ),
+    part="sets, with replacement",
+)
 declare_on_sets(
     _forgetting(
         "forgetting",

@@ -138,9 +138,10 @@ def checked_on(
     left: str, ordering: tuple[str, ...], kind: Missing, draw: Callable[..., Draw], part: str = "{}"
 ) -> Checked:
     """The check of a bound on convex sets or on classification tasks, under this ordering."""
-    words = f"{left} <= {{}}, w* the common solution nearest to w_0, {ordering[0]}"
+    drawn = "independent draws with any weights" if ordering[0] == "i.i.d." else ordering[0]
+    words = f"{left} <= {{}}, w* the common solution nearest to w_0, {drawn}"
     applies = all_of(kind, pocs, covers(*ordering), steps(1, last=0 if ordering == WITHOUT else None))
-    chosen = draw(ordering=ordering[0].partition(" ")[0], long=True)
+    chosen = draw(ordering=ordering[0].partition(" ")[0], long=True)  # i.i.d., with or without
     return compared(_rate, words, chosen, applies, part.format(ordering[0]))
 
 
@@ -211,9 +212,9 @@ _leaving_one_out = partial(
 )
 
 
-def declare_on_sets(bound: Bound) -> None:
+def declare_on_sets(bound: Bound, part: str = "sets, {}") -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
-    check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, "sets, {}")
+    check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, part)
     claim = check(bound)
     add_statement(Statement(claim=replace(claim, title="") if bound.label in PRINTED else claim))
 
