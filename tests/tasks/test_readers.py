@@ -469,11 +469,13 @@ def test_files_and_arrays_of_one_task_in_two_places_are_joined(tmp_path):
     assert same(fg.load(path for path in sorted(tmp_path.glob("*.parquet"))))
 
 
-def test_a_missing_file_of_another_kind_is_named(tmp_path):
+def test_files_of_other_kinds_and_missing_files_are_named(tmp_path):
+    (tmp_path / "tasks.xlsx").write_bytes(b"PK")
     with pytest.raises(ProblemFileError, match=r"tasks\.xlsx: expected a \.csv, \.tsv, \.parquet or \.npz file"):
         fg.load(tmp_path / "tasks.xlsx")
-    with pytest.raises(ProblemFileError, match=r"nowhere\.csv: no such file"):
-        fg.load(tmp_path / "nowhere.csv")
+    for name in ("nowhere.csv", "nowhere.xlsx"):
+        with pytest.raises(ProblemFileError, match=rf"{name}: no such file"):
+            fg.load(tmp_path / name)
 
 
 def test_a_text_file_of_many_columns_and_few_rows_makes_no_column_of_arrow(tmp_path, monkeypatch):

@@ -135,6 +135,7 @@ def test_without_pyarrow_parquet_files_say_what_to_install(tmp_path):
         "    try:\n        read(sys.argv[1])\n"
         "    except fg.errors.NotSupportedError as error:\n        print(error)"
     )
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "a.parquet"], capture_output=True, text=True)
     first, second = done.stdout.splitlines()
     assert first == second

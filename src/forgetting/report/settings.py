@@ -139,7 +139,7 @@ def _order_word(ordering: Ordering) -> str:
     """The kind of an order in a word; empty if there is none for it."""
     if isinstance(ordering.law, (laws.Independent, laws.Permutation, laws.Reshuffled)):
         return "random"
-    return "cyclic" if isinstance(ordering, Cyclic) else ""
+    return "cyclic" if isinstance(ordering.law, laws.Cycle) else ""
 
 
 # ------------------------------------------------------------------------------------------------------------- sections
