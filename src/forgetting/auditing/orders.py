@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray, as_index, task_numbers
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.core.text import joined
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
@@ -62,11 +62,6 @@ class FoundOrder:
 
 
 # ------------------------------------------------------------------------------------------------------ learning orders
-
-
-def quietly() -> np.errstate:
-    """Silence NumPy about overflow in a run that diverges, which has infinite losses."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False)

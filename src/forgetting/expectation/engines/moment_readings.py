@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +12,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import Average, Form, Quantity, Term
+from forgetting.expectation.quantities import Average, Form, Quantity, Term, look_ahead
 
 if TYPE_CHECKING:
     from forgetting.expectation.engines.moment_map import Moments
@@ -73,7 +72,7 @@ class State:
     travelled: float = 0.0
 
 
-UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
+LOST = 1e-250  # a doubt below it is that of a 0: products of two floats below about 1e-270 lose their low parts
 Concluded = list[dict[str, tuple[Array, Array]]]  # value and doubt of each quantity, at each step
 
 
@@ -120,7 +119,7 @@ class _Conclusion:
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
         """The value in float64, and a bound on its error; NaN where it is not defined."""
         terms = quantity.after(self.k)
-        if (quantity.needs_steps and not self.k) or (self.reading.chance is None and _look_ahead(terms)):
+        if (quantity.needs_steps and not self.k) or (self.reading.chance is None and look_ahead(terms)):
             nothing = np.full(self.geometry.index.shape[: quantity.per_task], np.nan)
             return nothing, nothing
         parts: list[Bounded] = []
@@ -141,7 +140,7 @@ class _Conclusion:
         if not quantity.signed:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)
             single = np.where(np.isnan(single), np.inf, single)
-        single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
+        single = np.where((np.abs(single) <= doubt) & (doubt < LOST), 0.0, single)
         doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
         return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
 
@@ -313,10 +312,6 @@ class _Conclusion:
             total = two_floats().total((parts[0][block], parts[1][block]))
             high[m], low[m] = float(total[0]), float(total[1])
         return high, low
-
-
-def _look_ahead(terms: Iterable[Term]) -> bool:
-    return any(term.average == "next" for term in terms)
 
 
 def _zeros(shape: tuple[int, ...]) -> Bounded:
