@@ -79,12 +79,10 @@ class Kaczmarz(LinearScheme):
     array([1., 1.])
     """
 
+    projects = True
+
     def gains(self, sigma: Array) -> Array:
         return np.ones_like(sigma)
-
-    @property
-    def projects(self) -> bool:
-        return True
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(1)
@@ -163,13 +161,10 @@ class Ridge(LinearScheme):
     """
 
     lam: float
+    nonexpansive = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
-
-    @property
-    def nonexpansive(self) -> bool:
-        return True
 
     def gains(self, sigma: Array) -> Array:
         return sigma**2 / (sigma**2 + self.lam)
