@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
-from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError
 from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
 from forgetting.expectation.quantities import LOSS, Quantity, look_ahead
 from forgetting.expectation.request import steps_shown
@@ -262,7 +262,8 @@ class Expectation(Result):
             return None
         curves = tuple(self.series(name, group=place) for place, name in enumerate(shown))
         if as_flag(bounds, "bounds"):
-            curves += _guarantees(self, shown)
+            (bound_curves,) = _bound_curves
+            curves += bound_curves(self, shown)
         positive = all(value is None or not value < 0 for curve in curves for value in curve.y)
         quantity = shown[0] if len(shown) == 1 else "value"
         title = "Difference" if self.ordering is None else f"Expected values, {self.ordering.in_words}"
@@ -295,12 +296,6 @@ _bound_curves: list[BoundCurves] = []
 def use_bound_curves(curves: BoundCurves) -> None:
     """Give `Expectation.figure` the function that computes the bounds that it draws."""
     _bound_curves[:] = [curves]
-
-
-def _guarantees(result: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
-    if result.problem is None or result.ordering is None:
-        raise NotSupportedError("there are no bounds on a difference of two ways of learning")
-    return tuple(curve for curves in _bound_curves for curve in curves(result, quantities))
 
 
 def accuracy(result: Expectation) -> list[str]:

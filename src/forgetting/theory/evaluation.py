@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from forgetting.core.arrays import IntArray, any_array, as_count, as_kind, as_word
-from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
 from forgetting.figures.text_formats import escape_latex, latex_table
@@ -324,7 +324,7 @@ def evaluate(
 def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
     """Curves of guarantees on expected values: every bound on one quantity, the smallest bound on each of several."""
     if expectation.problem is None or expectation.ordering is None:
-        return ()
+        raise NotSupportedError("there are no bounds on a difference of two ways of learning")
     steps = [int(k) for k in np.unique(expectation.k).tolist() if 0 < k < np.inf]
     rows = evaluate(expectation.problem, expectation.ordering, steps, expectation.w0, scheme=expectation.scheme)
     if len(quantities) == 1:
