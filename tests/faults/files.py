@@ -61,7 +61,7 @@ from forgetting.report import Report, Section, load_report, write_report
 from forgetting.report.document import to_latex_file
 from forgetting.report.html import to_html
 from forgetting.report.provenance import problem_hash
-from forgetting.studies.table import export
+from forgetting.studies.study import export
 from forgetting.tasks.levels import worst_equiangular, worst_levels
 from forgetting.worstcase import DualCertificate
 from forgetting.worstcase.check_certificate import digest

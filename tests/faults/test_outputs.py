@@ -280,19 +280,19 @@ def test_a_hunt_that_is_killed_ends_with_the_same_page_as_one_that_is_not(tmp_pa
 
 
 def test_a_hunt_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    from forgetting.studies import hunts
+    from forgetting.report.sections import statements
 
     monkeypatch.chdir(tmp_path)
     calls: list[str] = []
 
-    def counted(label, part, *settings, **more) -> hunts.HuntedClaim:
+    def counted(label, part, *settings, **more):
         calls.append(part or "")
         if len(calls) == 2:
             raise KeyboardInterrupt
         return original(label, part, *settings, **more)
 
-    original = hunts.hunt_one
-    monkeypatch.setattr(hunts, "hunt_one", counted)
+    original = statements.hunt_one
+    monkeypatch.setattr(statements, "hunt_one", counted)
     line = ["claims", "lem:cl_gd", "--hunt", "2", "--out", "found.csv"]
     assert run_app(line) == 130
     assert "1 finished part is in found.csv.partial: the same command goes on from there" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import ForgettingError
-from forgetting.studies.table import export
+from forgetting.studies.study import export
 
 pyarrow = pytest.importorskip("pyarrow.parquet")
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.auditing.orders import PART, as_permutation, batch_steps, quietly
+from forgetting.auditing.orders import PART, as_permutation, batch_steps
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_flag, as_kind, as_list, seed_from
+from forgetting.core.numerical import quietly
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve

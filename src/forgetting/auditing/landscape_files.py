@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Sequence
 from itertools import permutations as all_permutations
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_kind,
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.files.atomic import write
-
-if TYPE_CHECKING:
-    from forgetting.auditing.landscapes import Landscape
 
 KEYS = ("permutations", "values", "seeds", "task_values")
 Layout = Literal["group-by-seed", "seed-by-group"]
@@ -176,11 +173,6 @@ def _task_values(arrays: dict[str, Any], values_key: str) -> Any:
     """The values of tasks that belong to the values: with several measures in a file, each has its own."""
     own = arrays.get(f"task_{values_key}")
     return arrays.get("task_values") if own is None and not {"values", values_key} <= set(arrays) else own
-
-
-def arrays_of(landscape: Landscape) -> dict[str, Any]:
-    """The arrays of a landscape by their names in a file; task values if they are known."""
-    return {name: array for name in KEYS if (array := getattr(landscape, name)) is not None}
 
 
 def write_values(path: str | PathLike[str], arrays: dict[str, Any], *, force: bool) -> None:

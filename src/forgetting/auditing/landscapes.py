@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forgetting.auditing.landscape_files import (
+    KEYS,
     Layout,
-    arrays_of,
     checked_orders,
     checked_seeds,
     checked_task_values,
@@ -335,3 +335,8 @@ def landscape(
     name = getattr(quantity, "__name__", "value") if callable(quantity) else quantity
     tasks = np.stack(parts) if parts else None
     return Landscape(orders, values, np.arange(1), name, bool(higher_is_better), tasks, problem.names)
+
+
+def arrays_of(landscape: Landscape) -> dict[str, Any]:
+    """The arrays of a landscape by their names in a file; task values if they are known."""
+    return {name: array for name in KEYS if (array := getattr(landscape, name)) is not None}

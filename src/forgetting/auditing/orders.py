@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forgetting.compute.devices import as_device
 from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray, as_index, task_numbers
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.core.text import joined
 from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
@@ -62,11 +62,6 @@ class FoundOrder:
 
 
 # ------------------------------------------------------------------------------------------------------ learning orders
-
-
-def quietly() -> np.errstate:
-    """Silence NumPy about overflow in a run that diverges, which has infinite losses."""
-    return np.errstate(over="ignore", invalid="ignore")
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,16 +331,16 @@ def extreme_order(orders: IntArray, values: Array, *, largest: bool, start: floa
     return FoundOrder(tuple(orders[first].tolist()), float(values[first]), len(rows))
 
 
-def first_least(values: Array, start: float = 0.0) -> int:
+def first_least(values: Array) -> int:
     """The first of the least values; values that are equal up to rounding count as equal.
 
     >>> first_least(np.array([2.0, 1.0 + 1e-15, 1.0]))
     1
     """
-    return int(np.argmax(_least(values, start)))
+    return int(np.argmax(_least(values)))
 
 
-def _least(values: Array, start: float) -> NDArray[np.bool_]:
+def _least(values: Array, start: float = 0.0) -> NDArray[np.bool_]:
     """A mask of the least values, up to rounding errors of the largest of them and of the loss at the start."""
     least = float(values.min())
     size = max(float(np.max(np.abs(values))), abs(start))

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from forgetting.auditing.findings import Case, Fit
-from forgetting.auditing.landscape_files import arrays_of, write_values
-from forgetting.auditing.landscapes import MOST_RUNS, Landscape
+from forgetting.auditing.landscape_files import write_values
+from forgetting.auditing.landscapes import MOST_RUNS, Landscape, arrays_of
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split

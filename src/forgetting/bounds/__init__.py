@@ -11,11 +11,11 @@ min(7/(k-1)^(1/4), (d - r + 1) / (k-1)) S
 
 from forgetting.core.names import only
 from forgetting.theory.bibliography import bibtex as cite
-from forgetting.theory.bound import Bound
+from forgetting.theory.bound import Bound, Row
 from forgetting.theory.bound import declare_bound as declare
 from forgetting.theory.bound import register_bound as register
 from forgetting.theory.crossing import Crossovers, Stretch, crossovers
-from forgetting.theory.evaluation import Evaluation, Row, evaluate
+from forgetting.theory.evaluation import Evaluation, evaluate
 from forgetting.theory.misfit import Misfit
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.registry import get_bound as get

@@ -17,7 +17,8 @@ from forgetting.figures.items import Table
 from forgetting.orderings.base import as_ordering
 
 if TYPE_CHECKING:
-    from forgetting.theory.evaluation import Evaluation, Row
+    from forgetting.theory.bound import Row
+    from forgetting.theory.evaluation import Evaluation
 
 VACUOUS = "vacuous: no better than the trivial bound; 'worst >=' is what some tasks reach, not a bound on these"
 REACHED = "reached: the largest share of the bound that any tasks were found to reach (bound.record)"

@@ -124,7 +124,8 @@ def export_study(
       forgetting study export my.db --out curves.pdf --x k --y loss --hue T
     """
     from forgetting.report.saving import check_file, write_file
-    from forgetting.studies.table import ENDINGS, check_export, export
+    from forgetting.studies.study import export
+    from forgetting.studies.table import ENDINGS, check_export
 
     ending = out.suffix.lower()
     if ending not in (*ENDINGS, *PICTURES):

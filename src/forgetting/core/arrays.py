@@ -274,7 +274,7 @@ def as_seed(value: Any, what: str = "seed") -> int:
     return as_count(value, what, most=None)
 
 
-def seed_from(value: Seed, what: str = "seed") -> int:
+def seed_from(value: Seed) -> int:
     """The seed that a caller gives: a number, or one drawn from a NumPy generator, a SeedSequence or None (fresh).
 
     Results keep this number, so that any of them can be computed again. A generator moves on by one draw.
@@ -290,7 +290,7 @@ def seed_from(value: Seed, what: str = "seed") -> int:
         return int(value.generate_state(1, np.uint64)[0] >> 1)  # fits into an int64, and so into any file
     if isinstance(value, np.random.Generator):
         return int(value.integers(2**63))
-    return as_seed(value, what)
+    return as_seed(value)
 
 
 def _said(value: Any) -> str:

@@ -34,6 +34,16 @@ ASYMMETRY = 1e-10
 NEGATIVE = 1e-8
 
 
+def quietly() -> np.errstate:
+    """Silence NumPy about overflow, as a decorator or in a with statement: what diverges has infinite losses.
+
+    >>> with quietly():
+    ...     np.float64(1e200) ** 2
+    np.float64(inf)
+    """
+    return np.errstate(over="ignore", invalid="ignore")
+
+
 def rank_tolerance(shape: Iterable[int]) -> float:
     """The share of the largest singular value up to which another one counts as 0: max(shape) EPS.
 

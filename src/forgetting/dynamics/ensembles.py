@@ -16,6 +16,7 @@ from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, seed_from
 from forgetting.core.extras import module_for
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
@@ -305,7 +306,7 @@ def _seed_of(seed: int, i: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(1, i)).generate_state(1, np.uint64)[0])
 
 
-@metrics.quietly
+@quietly()
 def batch_losses(
     geometry: Geometry,
     scheme: LinearScheme,

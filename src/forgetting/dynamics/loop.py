@@ -20,8 +20,8 @@ from forgetting.core.arrays import (
     seed_from,
 )
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress
-from forgetting.dynamics.metrics import quietly
 from forgetting.dynamics.space import Space, resolve, view_of
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
@@ -168,7 +168,7 @@ class _Interpreted:
     def _loss(self, task: int, state: Array) -> float:
         return float(self.problem.task_loss(task, state if self.scale == 1 else state / self.scale))
 
-    @quietly
+    @quietly()
     def advance(self, order: IntArray, record: _Record) -> None:
         kept = record.kept
         for t, task in enumerate(order.tolist(), record.done):

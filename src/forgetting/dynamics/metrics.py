@@ -14,6 +14,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_index, as_word, numbers
 from forgetting.core.names import only
+from forgetting.core.numerical import quietly
 from forgetting.errors import InvalidInputError
 from forgetting.orderings.base import NO_UPDATE
 
@@ -27,10 +28,8 @@ __all__ = [
 ]
 __dir__ = only(__all__)
 
-quietly = np.errstate(over="ignore", invalid="ignore")  # a run that diverges has infinite losses
 
-
-@quietly
+@quietly()
 def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array:
     """F(k) = 1/k sum_{t<=k} (L_{tau(t)}(w_k) - L_{tau(t)}(w_t)) for k = 1..K (`def:forgetting`).
 
@@ -57,7 +56,7 @@ def paper_forgetting(order: Any, loss_matrix: Any, learned: Any = None) -> Array
     return np.asarray((in_sample - np.cumsum(np.where(updates, after, 0.0))) / visits_so_far(tasks))
 
 
-@quietly
+@quietly()
 def paper_regret(before: Any, order: Any = None) -> Array:
     """1/k sum_{t<=k} L_{tau(t)}(w_{t-1}) for k = 1..K: the loss of each iterate on the next task.
 
@@ -88,7 +87,7 @@ def visits_so_far(order: IntArray) -> IntArray:
     return np.asarray(np.maximum(np.cumsum(order != NO_UPDATE, axis=-1), 1))
 
 
-@quietly
+@quietly()
 def average_incremental(R: Any, order: Any) -> float:
     """The mean over the rows of the mean performance of the tasks learned so far (Rebuffi et al. 2017).
 
@@ -102,7 +101,7 @@ def average_incremental(R: Any, order: Any) -> float:
     return float(np.mean([np.mean(row[known]) for row, known in zip(values, seen, strict=True)]))
 
 
-@quietly
+@quietly()
 def forgetting(
     R: Any,
     order: Any,
@@ -140,7 +139,7 @@ def forgetting(
     return result
 
 
-@quietly
+@quietly()
 def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem") -> float:
     """The influence of later learning on earlier tasks; negative is forgetting (higher performance is better).
 
@@ -163,7 +162,7 @@ def backward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "
     return _mean(terms)
 
 
-@quietly
+@quietly()
 def forward_transfer(R: Any, order: Any, convention: Literal["gem", "diaz"] = "gem", *, baseline: Any = None) -> float:
     """The influence of learning on tasks not yet learned (higher performance is better).
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting import schemes
 from forgetting.core.arrays import Array, as_kind, as_number
-from forgetting.dynamics.metrics import quietly
+from forgetting.core.numerical import quietly
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.geometry import Directions, Geometry
 from forgetting.orderings import TaskView
@@ -48,19 +48,19 @@ class Reduced:
         """The points to whose sizes rounding errors of states are relative, beside the state itself."""
         return (self.start(),) if self.geometry is None else (self.start(), self.geometry.solution)
 
-    @quietly
+    @quietly()
     def iterates(self, states: Array) -> Array:
         return self.problem.lift(states, self.w0)
 
-    @quietly
+    @quietly()
     def task_losses(self, states: Array) -> Array:
         return self.problem.task_losses(states)
 
-    @quietly
+    @quietly()
     def mean_losses(self, states: Array) -> Array:
         return self.problem.mean_losses(states)
 
-    @quietly
+    @quietly()
     def distances(self, states: Array) -> Array:
         return self.problem.distances(states)
 
@@ -88,7 +88,7 @@ class Unreduced:
     def task_losses(self, states: Array) -> Array:
         return _by_row(self.problem.task_losses, self._scaled(states), self.w0.ndim)
 
-    @quietly
+    @quietly()
     def mean_losses(self, states: Array) -> Array:
         return np.asarray(np.mean(self.task_losses(states), axis=-1))
 
@@ -99,7 +99,7 @@ class Unreduced:
         return states if self.scale == 1 else states / self.scale
 
 
-@quietly
+@quietly()
 def _by_row(function: Callable[[Array], Array], states: Array, ndim: int) -> Array:
     """The function at a state, which has `ndim` axes, or at each of a stack of states."""
     return np.stack([function(state) for state in states]) if states.ndim > ndim else function(states)

@@ -12,6 +12,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_index
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import quietly
 from forgetting.dynamics import metrics
 from forgetting.dynamics.space import Space, restored_space
 from forgetting.errors import ForgettingError, MissingValueError
@@ -265,7 +266,7 @@ class Trajectory(Result):
         """
         return self._forgotten()
 
-    @metrics.quietly
+    @quietly()
     def _forgotten(self, rows: IntArray | None = None) -> Array:
         """Forgetting at all recorded steps, or at some of them; NaN elsewhere."""
         values = self._over_visits(self._space.task_losses, rows) - metrics.paper_regret(self.after, self.order)
@@ -274,7 +275,7 @@ class Trajectory(Result):
         return values
 
     @cached_property
-    @metrics.quietly
+    @quietly()
     def forgetting_bound(self) -> Array:
         """R^2/(2k) sum_t dist^2(w_k, C_tau(t)), a bound on the forgetting of projections; NaN where not recorded.
 
@@ -392,7 +393,7 @@ def overflow(problem: Problem, scheme: Scheme, w0: Array) -> str:
         sizes = [f"the longest row has the size {problem.radius:.3g}"]
     away = float("nan")
     if not problem.steps_on_own_rows:
-        with suppress(ForgettingError), np.errstate(over="ignore", invalid="ignore"):
+        with suppress(ForgettingError), quietly():
             away = float(np.linalg.norm(problem.nearest_solution(w0) - w0))
     start = f"w_0 has the size {np.linalg.norm(w0):.3g}"
     sizes.append(f"w_0 is {away:.3g} away from a solution" if np.isfinite(away) else start)

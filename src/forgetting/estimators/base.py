@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forgetting.core.arrays import Array, IntArray, any_array, as_list, fingerprint, real_array
 from forgetting.core.groups import group_codes
+from forgetting.core.numerical import quietly
 from forgetting.core.text import nearest
 from forgetting.dynamics import metrics
 from forgetting.dynamics.trajectory import Trajectory
@@ -256,7 +257,7 @@ class Continual(BaseEstimator):  # type: ignore[misc]
         features = _features(X, self._task_column)
         matrix = validate_data(self, features, accept_sparse="csr", dtype=np.float64, reset=False)
         coef, intercept = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with quietly():
             scores: Array = matrix @ coef.T + intercept
         beyond = np.flatnonzero(~np.isfinite(scores).all(axis=1))
         if beyond.size:

@@ -13,6 +13,7 @@ import numpy as np
 
 from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
+from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, reports_progress
 from forgetting.dynamics.space import resolve
 from forgetting.dynamics.trajectory import overflow
@@ -152,7 +153,7 @@ def expect(
     if not request.device.host and not engine.on_device:
         notes += (f"computed on the CPU: the method {engine.name!r} cannot compute on {request.device}",)
         request = replace(request, device=HOST)
-    with np.errstate(over="ignore", invalid="ignore"):  # a scheme that diverges says so in the notes
+    with quietly():  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
     outcome.notes += notes
     outcome.notes += _beside(request, outcome, method)

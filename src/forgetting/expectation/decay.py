@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import engines
@@ -49,7 +49,7 @@ WIDTH = 60  # vectors that a Lanczos run keeps
 ROUNDS = 100  # restarts of a rough Lanczos run
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is found, and said
+@quietly()  # what overflows is found, and said
 def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | None = None) -> float:
     """The factor by which E|w_k - w*|^2 falls per step in the long run, for a linear scheme.
 

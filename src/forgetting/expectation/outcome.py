@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_flag, as_kind
-from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError
 from forgetting.expectation.intervals import LEVELS, Quantile, Range, at_level, is_useless
-from forgetting.expectation.quantities import LOSS, Quantity
+from forgetting.expectation.quantities import LOSS, Quantity, look_ahead
 from forgetting.expectation.request import steps_shown
 from forgetting.figures.items import Curves, Series, column
 from forgetting.figures.text_formats import columns_text
@@ -262,7 +262,8 @@ class Expectation(Result):
             return None
         curves = tuple(self.series(name, group=place) for place, name in enumerate(shown))
         if as_flag(bounds, "bounds"):
-            curves += _guarantees(self, shown)
+            (bound_curves,) = _bound_curves
+            curves += bound_curves(self, shown)
         positive = all(value is None or not value < 0 for curve in curves for value in curve.y)
         quantity = shown[0] if len(shown) == 1 else "value"
         title = "Difference" if self.ordering is None else f"Expected values, {self.ordering.in_words}"
@@ -295,12 +296,6 @@ _bound_curves: list[BoundCurves] = []
 def use_bound_curves(curves: BoundCurves) -> None:
     """Give `Expectation.figure` the function that computes the bounds that it draws."""
     _bound_curves[:] = [curves]
-
-
-def _guarantees(result: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
-    if result.problem is None or result.ordering is None:
-        raise NotSupportedError("there are no bounds on a difference of two ways of learning")
-    return tuple(curve for curves in _bound_curves for curve in curves(result, quantities))
 
 
 def accuracy(result: Expectation) -> list[str]:
@@ -402,7 +397,7 @@ class Outcome:
         """Whether a value is infinite, or NaN as a difference of such; a mean over no steps is NaN as well."""
         for quantity in quantities:
             values = self.values[quantity.name]
-            odd = quantity.quadratic and not _looks_ahead(quantity) and np.isnan(values[steps > 0]).any()
+            odd = quantity.quadratic and not look_ahead(quantity.terms()) and np.isnan(values[steps > 0]).any()
             if odd or np.isinf(values).any() or np.isinf(self.uncertainty.get(quantity.name, 0.0)).any():
                 return True
         return False
@@ -425,7 +420,7 @@ class Outcome:
         means = [quantity.name for quantity in quantities if quantity.needs_steps]
         if means and not steps.all():
             notes.append(f"{' and '.join(means)} at k = 0: a mean over no steps, nan")
-        for name in (quantity.name for quantity in quantities if _looks_ahead(quantity)):
+        for name in (quantity.name for quantity in quantities if look_ahead(quantity.terms())):
             ended = steps[np.isnan(self.values[name][order])]
             if ended.size:
                 notes.append(f"{name} at k = {ended.min()}: no task comes next, nan")
@@ -454,8 +449,3 @@ class Outcome:
             unit=unit if any(t.form is LOSS and t.average != "error" for q in quantities for t in q.terms()) else "",
             **source,
         )
-
-
-def _looks_ahead(quantity: Quantity) -> bool:
-    """Whether the quantity is undefined where no task comes next."""
-    return any(term.average == "next" for term in quantity.terms())

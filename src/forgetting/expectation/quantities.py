@@ -284,6 +284,11 @@ class Quantity:
         return any(term.coefficient < 0 for term in self.terms())
 
 
+def look_ahead(terms: Iterable[Term]) -> bool:
+    """Whether a sum of terms is undefined where no task comes next."""
+    return any(term.average == "next" for term in terms)
+
+
 def _taken_together(terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms with equal ones added up, and without those that cancel."""
     sums: dict[Term, float] = {}

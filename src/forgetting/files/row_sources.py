@@ -326,6 +326,15 @@ class MemoryRows(RowSource):
         return total.hexdigest()
 
 
+def is_read_whole(matrix: Any) -> bool:
+    """Whether a matrix is a file that is read as a whole: `as_source` reads .npy files and folders part by part.
+
+    >>> is_read_whole("A.csv"), is_read_whole("A.npy"), is_read_whole([[1.0]])
+    (True, False, False)
+    """
+    return isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not os.path.isdir(matrix)
+
+
 def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> RowSource | None:
     """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
 

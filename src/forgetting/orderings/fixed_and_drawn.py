@@ -19,9 +19,27 @@ from forgetting.orderings.view import TaskView
 __all__ = ["Cyclic", "Explicit", "NonRepetitive", "NormWeighted", "Reshuffled", "WithReplacement", "WithoutReplacement"]
 
 
+@dataclass(frozen=True)
+class _Weighted(Ordering):
+    """Draws with probabilities p (normalised), or uniform ones; `_draws` keeps the weights as they were given."""
+
+    p: Any = None
+
+    def __post_init__(self) -> None:
+        draws = laws.Independent(self.p)
+        if self.p is not None:
+            object.__setattr__(self, "p", tuple(draws.probabilities(TaskView(np.size(self.p))).tolist()))
+        object.__setattr__(self, "_draws", draws)
+
+    def settings(self) -> dict[str, Any]:
+        # the given weights: normalising what was normalised before may move a last bit
+        given = self._draws.p  # type: ignore[attr-defined]
+        return {} if given is None else {"p": given}
+
+
 @register
 @dataclass(frozen=True)
-class WithReplacement(Ordering):
+class WithReplacement(_Weighted):
     """Independent draws, uniform or with probabilities p (normalised): the paper's random ordering with replacement.
 
     A class derived from this one may compute its own `probabilities`.
@@ -32,25 +50,13 @@ class WithReplacement(Ordering):
     [2, 2, 2]
     """
 
-    p: Any = None
-
-    def __post_init__(self) -> None:
-        law = laws.Independent(self.p)
-        if self.p is not None:
-            object.__setattr__(self, "p", tuple(law.probabilities(TaskView(np.size(self.p))).tolist()))
-        object.__setattr__(self, "_law", law)
-
     @property
     def law(self) -> laws.Independent:
         """Independent draws with the given weights."""
         if type(self).probabilities is not WithReplacement.probabilities:
             return laws.Independent(self.probabilities, str(self))
-        law: laws.Independent = self._law  # type: ignore[attr-defined]
+        law: laws.Independent = self._draws  # type: ignore[attr-defined]
         return law
-
-    def settings(self) -> dict[str, Any]:
-        # the given weights: normalising what was normalised before may move a last bit
-        return {} if self.p is None else {"p": self.law.p}
 
     def probabilities(self, tasks: TaskView) -> Array:
         """The probability of each task."""
@@ -92,7 +98,7 @@ class NormWeighted(WithReplacement):
 
 @register
 @dataclass(frozen=True)
-class NonRepetitive(Ordering):
+class NonRepetitive(_Weighted):
     """Draws as `WithReplacement(p)`, but never the task just visited: p given that the next task differs.
 
     P(j after i) = p_j / (1 - p_i) for j != i (Yaniv et al. 2021, arXiv:2110.04703): a projection that is repeated at
@@ -109,19 +115,7 @@ class NonRepetitive(Ordering):
     forgetting.errors.OrderingError: NonRepetitive() ends after 1 steps over 1 tasks, but k = 2; use k <= 1
     """
 
-    p: Any = None
-
-    def __post_init__(self) -> None:
-        draws = laws.Independent(self.p)
-        if self.p is not None:
-            object.__setattr__(self, "p", tuple(draws.probabilities(TaskView(np.size(self.p))).tolist()))
-        object.__setattr__(self, "_draws", draws)
-
     law = laws.Unknown()
-
-    def settings(self) -> dict[str, Any]:
-        given = self._draws.p  # type: ignore[attr-defined]
-        return {} if given is None else {"p": given}
 
     def __repr__(self) -> str:
         return "NonRepetitive()" if self.p is None else f"NonRepetitive(p={self.p})"

@@ -60,12 +60,25 @@ class Scheme(ABC):
     `projects`, `solves_task`, `nonexpansive`, `random`, `remembers`, `linear_on`, `as_sgd`. Engines and bounds
     read these properties and never ask for the class. `@fg.schemes.register` makes a scheme known to the command line.
 
+    A scheme with a `start` of its own counts as random, since `start` gets the generator: it is simulated, also in a
+    fixed order. Set `random = False` if it draws nothing, and `remembers = False` if its memory only saves work.
+
     >>> import forgetting as fg
     >>> class Halfway(Scheme):
     ...     def learn(self, problem, task, w, memory):
     ...         return Learned((w + problem.project(task, w)) / 2)
     >>> fg.run(fg.families.orthogonal(2), fg.orderings.Cyclic(), k=4, scheme=Halfway()).iterates[-1].round(4)
     array([0.5303, 0.5303])
+    >>> class Slowing(Scheme):  # its step size is 1/k
+    ...     random = False
+    ...     def start(self, problem, w0, rng):
+    ...         return [0]
+    ...     def learn(self, problem, task, w, memory):
+    ...         memory[0] += 1
+    ...         return Learned(w + (problem.project(task, w) - w) / memory[0])
+    >>> e = fg.expect(fg.families.two_lines(0.5), fg.orderings.Cyclic(), k=4, scheme=Slowing())
+    >>> e.method, Slowing().remembers
+    ('deterministic', True)
     """
 
     #: True for schemes of regression that commute with rotations and never leave w_0 + row space: `learn` then gets a

@@ -41,6 +41,8 @@ class GradientDescent(Scheme):
     accelerated: bool = False
     batch_size: int | None = None
     intrinsic: ClassVar[bool] = True
+    remembers = False  # `start` hands on the generator
+    projects = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tol", as_number(self.tol, "tol", above=0))
@@ -54,14 +56,6 @@ class GradientDescent(Scheme):
     @property
     def random(self) -> bool:
         return self.batch_size is not None
-
-    @property
-    def remembers(self) -> bool:
-        return False
-
-    @property
-    def projects(self) -> bool:
-        return True
 
     @property
     def nonexpansive(self) -> bool:

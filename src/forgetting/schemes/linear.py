@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from forgetting.core.arrays import Array, as_count, as_kind, as_number, as_word
-from forgetting.core.numerical import SQUARED
+from forgetting.core.numerical import SQUARED, quietly
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Directions, Geometry
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
@@ -79,12 +79,10 @@ class Kaczmarz(LinearScheme):
     array([1., 1.])
     """
 
+    projects = True
+
     def gains(self, sigma: Array) -> Array:
         return np.ones_like(sigma)
-
-    @property
-    def projects(self) -> bool:
-        return True
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(1)
@@ -163,13 +161,10 @@ class Ridge(LinearScheme):
     """
 
     lam: float
+    nonexpansive = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
-
-    @property
-    def nonexpansive(self) -> bool:
-        return True
 
     def gains(self, sigma: Array) -> Array:
         return sigma**2 / (sigma**2 + self.lam)
@@ -181,7 +176,7 @@ class Ridge(LinearScheme):
 def linear_gains(directions: Directions, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
     learned = directions.sigma[: directions.rows_learned]
-    with np.errstate(over="ignore", invalid="ignore"):  # gains that are not finite are refused
+    with quietly():  # gains that are not finite are refused
         given = np.asarray(scheme.gains(learned))
     if given.dtype.kind not in "biuf" or given.shape != learned.shape or not np.isfinite(given).all():
         raise InvalidInputError(

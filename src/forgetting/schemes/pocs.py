@@ -35,21 +35,11 @@ class POCS(Scheme):
     """
 
     warm_start: bool = True
+    random = remembers = False  # the memory saves work, and changes no step
+    projects = True
 
     def __post_init__(self) -> None:
         as_flag(self.warm_start, "warm_start")
-
-    @property
-    def random(self) -> bool:
-        return False
-
-    @property
-    def remembers(self) -> bool:
-        return False
-
-    @property
-    def projects(self) -> bool:
-        return True
 
     def linear_on(self, problem: Problem) -> Kaczmarz | None:
         return Kaczmarz() if Kaczmarz().linear_on(problem) is not None else None

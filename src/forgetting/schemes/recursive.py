@@ -31,18 +31,8 @@ class RecursiveLeastSquares(Scheme):
 
     intrinsic: ClassVar[bool] = True
     needs_realizable: ClassVar[bool] = True
-
-    @property
-    def random(self) -> bool:
-        return False
-
-    @property
-    def solves_task(self) -> bool:
-        return True
-
-    @property
-    def nonexpansive(self) -> bool:
-        return True
+    random = False
+    solves_task = nonexpansive = True
 
     def start(self, problem: Geometry, w0: Array, rng: np.random.Generator) -> list[Array]:  # type: ignore[override]
         return [np.empty((0, len(w0)))]

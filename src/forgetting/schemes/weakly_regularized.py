@@ -76,6 +76,7 @@ class WeaklyRegularized(Scheme):
     tol: float = 1e-11
     max_steps: int = 500
     short_of_its_limit: ClassVar[str] = "a finite lambda (the rates are those of its limit, POCS)"
+    random = remembers = False  # the memory saves work, and changes no step
 
     def __post_init__(self) -> None:
         value = as_number(self.log_lambda, "log_lambda")
@@ -93,14 +94,6 @@ class WeaklyRegularized(Scheme):
     def scale_of_iterates(self) -> float:
         """L = log(1/lambda), or 1 if L is 0."""
         return -float(self.log_lambda) or 1.0
-
-    @property
-    def random(self) -> bool:
-        return False
-
-    @property
-    def remembers(self) -> bool:
-        return False
 
     def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> list[ExponentialTask | None]:
         if problem.signed_rows(0) is None:

@@ -17,7 +17,8 @@ from forgetting.orderings import Ordering, TaskView, laws
 
 if TYPE_CHECKING:
     from forgetting.solver.sweepers import Sweeper
-    from forgetting.theory.evaluation import Evaluation, Row
+    from forgetting.theory.bound import Row
+    from forgetting.theory.evaluation import Evaluation
     from forgetting.theory.setting import Setting
 
 __all__ = ["Guarantee"]

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from forgetting.compute.row_kernels import row_arrays
 from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse, read_only
 from forgetting.files.matrices import as_matrix, read_matrix
-from forgetting.files.row_sources import RowSource, as_source
+from forgetting.files.row_sources import RowSource, as_source, is_read_whole
 from forgetting.solver import _row_kernels as kernels
 
 NONE = np.empty(0)
@@ -241,7 +240,7 @@ def opened(matrix: Any, budget: float) -> Rows | RowSource:
     >>> opened([[1.0, 2.0]], 0.0).shape
     (1, 2)
     """
-    if isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not os.path.isdir(matrix):
+    if is_read_whole(matrix):
         return as_rows(read_matrix(matrix), str(matrix))
     source = as_source(matrix)
     if source is None:

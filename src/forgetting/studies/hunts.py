@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from time import time
 from typing import Any, Self
@@ -98,38 +97,6 @@ def seconds_until(deadline: float | None) -> float | None:
     return None if deadline is None else max(deadline - time(), 1.0)
 
 
-def hunt_all(
-    claims: Sequence[Claim],
-    *,
-    seed: int,
-    budget: int,
-    store: Path | None = None,
-    finished: Callable[[HuntedClaim, int, int], None] = lambda *_: None,
-    sizes: Mapping[str, range] = NO_SIZES,
-    known: bool = False,
-) -> list[HuntedClaim]:
-    """Hunt the claims, one after another.
-
-    Args:
-        claims: what to hunt.
-        seed, budget: for each hunt.
-        store: a file where finished hunts are kept, and looked for first; a hunt that was cut short is made again.
-        finished: called as finished(row, done, total) after each claim.
-        sizes: ranges of T, d and k, by these names, that the hunts are confined to.
-        known: whether hunts also start from records and tasks that are known to be worst.
-
-    >>> import forgetting as fg
-    >>> [row.outcome for row in hunt_all(fg.claims.all("lem:regret_bound"), seed=0, budget=20)]
-    ['holds']
-    """
-    identity = {"known": known, "sizes": {name: [size[0], size[-1]] for name, size in sizes.items()}}
-    rows = hunted_rows(
-        claims, partial(hunt_one, sizes=sizes, known=known), seed=seed, budget=budget, identity=identity, store=store,
-        finished=lambda row, done, total: finished(HuntedClaim(**row), done, total),
-    )  # fmt: skip
-    return [HuntedClaim(**row) for row in rows]
-
-
 def hunted_rows(
     claims: Sequence[Claim],
     hunt: Callable[[str, str | None, int, int, float | None], HuntedClaim],
@@ -148,10 +115,16 @@ def hunted_rows(
         claims: what to hunt.
         hunt: called as hunt(label, part, seed, budget, deadline).
         seed, budget: for each hunt.
-        identity: what else tells a hunt from another one, such as the settings of `hunt`.
+        identity: what else tells a hunt from another one, as plain data: the settings of `hunt`.
         minutes: when to stop; None for no limit.
         processes: how many.
-        store, finished: as for `hunt_all`.
+        store: a file where finished hunts are kept, and looked for first; a hunt that was cut short is made again.
+        finished: called as finished(row, done, total) after each claim.
+
+    >>> import forgetting as fg
+    >>> claims = fg.claims.all("lem:regret_bound")
+    >>> [row["outcome"] for row in hunted_rows(claims, hunt_one, seed=0, budget=20, identity={})]
+    ['holds']
     """
     deadline = None if minutes is None else time() + 60 * minutes
     common = {"budget": budget, "seed": seed, "identity": {**identity, "code": code_digest()}}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 from forgetting.compute.workers import workers
@@ -18,6 +19,7 @@ from forgetting.core.text import encodable
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError, WorkerError
 from forgetting.expectation.engines.base import in_time
 from forgetting.figures.items import Item, Table
+from forgetting.files.outputs import write_output
 from forgetting.files.store import NoStoreError, Plan, Store, StoredCell
 from forgetting.results import Shown
 from forgetting.studies.cells import Cell, as_cells, grid
@@ -26,7 +28,7 @@ from forgetting.studies.figure import table_figure
 from forgetting.studies.functions import NamedFunction, named_function
 from forgetting.studies.measuring import measure
 from forgetting.studies.study_file import read_study
-from forgetting.studies.table import cell_rows, column_names, export, glance, shown, table_rows
+from forgetting.studies.table import ENDINGS, cell_rows, check_export, column_names, glance, shown, table_rows
 
 __all__ = ["Status", "Study"]
 
@@ -429,3 +431,31 @@ def _status_of(states: Sequence[str], endings: Sequence[tuple[float, str | None]
         left = pace * (counts["running"] + counts["waiting"])
     versions = sorted({version for _, version in endings if version})
     return Status(**counts, seconds_left=left, versions=tuple(versions))
+
+
+def export(study: Study, path: Path, *, times: bool = False, force: bool = False, only: str | None = None) -> None:
+    """Write the table of a study to a file, by its ending: .parquet, .csv or .json.
+
+    The file is written atomically, and an existing file is kept; with `force`, a file that this library wrote is
+    replaced. A cell of the table that Parquet or CSV cannot hold (a dictionary, a list in a column of numbers) is
+    written as JSON. In CSV what is missing is an empty cell; JSON has null for what is missing, and for NaN and
+    infinity, which JSON lacks. In CSV a text that a spreadsheet would take for a formula has an apostrophe before it.
+
+    Args:
+        study: whose finished cells are written.
+        path: the file.
+        times: whether to add the seconds of each cell, and the version of this library.
+        force: whether a file that this library wrote may be replaced.
+        only: the ending that is expected, if it is one of them.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import forgetting as fg
+    >>> study = fg.Study([{"family": "orthogonal", "d": 3, "k": 1}], None).run(progress=False)
+    >>> with TemporaryDirectory() as here:
+    ...     export(study, Path(here, "table.csv"))
+    ...     Path(here, "table.csv").read_text().splitlines()[0]
+    'family,d,k,seed,method,loss,loss_uncertainty,forgetting,forgetting_uncertainty'
+    """
+    check_export(path, force=force, only=only)
+    columns, rows = study.columns(times=times), study.rows(times=times)
+    write_output(path, ENDINGS[path.suffix.lower()](columns, rows), force=force)

@@ -7,16 +7,13 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forgetting.core.extras import module_for
+from forgetting.core.registry import dashed
 from forgetting.core.text import csv_text, encodable
 from forgetting.errors import ProblemFileError
-from forgetting.files.outputs import check_output, write_output
-
-if TYPE_CHECKING:
-    from forgetting.studies.study import Study
-from forgetting.core.registry import dashed
+from forgetting.files.outputs import check_output
 from forgetting.files.store import StoredCell
 from forgetting.studies.cells import Cell
 from forgetting.studies.functions import FAILURE
@@ -103,34 +100,6 @@ def glance(cells: Sequence[Cell], rows: Sequence[Row]) -> tuple[list[str], str]:
 def shown(value: Any) -> Any:
     """A value in a table, whose cells are words and numbers."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else json.dumps(value)
-
-
-def export(study: Study, path: Path, *, times: bool = False, force: bool = False, only: str | None = None) -> None:
-    """Write the table of a study to a file, by its ending: .parquet, .csv or .json.
-
-    The file is written atomically, and an existing file is kept; with `force`, a file that this library wrote is
-    replaced. A cell of the table that Parquet or CSV cannot hold (a dictionary, a list in a column of numbers) is
-    written as JSON. In CSV what is missing is an empty cell; JSON has null for what is missing, and for NaN and
-    infinity, which JSON lacks. In CSV a text that a spreadsheet would take for a formula has an apostrophe before it.
-
-    Args:
-        study: whose finished cells are written.
-        path: the file.
-        times: whether to add the seconds of each cell, and the version of this library.
-        force: whether a file that this library wrote may be replaced.
-        only: the ending that is expected, if it is one of them.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> import forgetting as fg
-    >>> study = fg.Study([{"family": "orthogonal", "d": 3, "k": 1}], None).run(progress=False)
-    >>> with TemporaryDirectory() as here:
-    ...     export(study, Path(here, "table.csv"))
-    ...     Path(here, "table.csv").read_text().splitlines()[0]
-    'family,d,k,seed,method,loss,loss_uncertainty,forgetting,forgetting_uncertainty'
-    """
-    check_export(path, force=force, only=only)
-    columns, rows = study.columns(times=times), study.rows(times=times)
-    write_output(path, ENDINGS[path.suffix.lower()](columns, rows), force=force)
 
 
 def check_export(path: Path, *, force: bool = False, only: str | None = None) -> None:

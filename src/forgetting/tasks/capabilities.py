@@ -1,4 +1,4 @@
-"""Capabilities that a problem may have: a geometry, rows with labels, convex sets, a display, a file.
+"""Capabilities that a problem may have: a geometry, rows with labels, convex sets, a file.
 
 `Problem` derives from these classes. By default their members are None or empty, or raise NotSupportedError; a class of
 tasks overrides those that it knows. Engines, schemes and bounds read the members, and never ask for the class.
@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
-from forgetting.core.arrays import Array, IntArray, as_path
+from forgetting.core.arrays import Array, as_path
 from forgetting.core.registry import Registry, dashed
 from forgetting.errors import NotSupportedError, ProblemFileError
-from forgetting.figures.items import Matrix, column
-from forgetting.figures.notebook import notebook_html
 from forgetting.files.arrays import damaged, read_arrays, write_arrays
 from forgetting.geometry import Directions, Geometry
-from forgetting.results import Shown
 from forgetting.sets import ConvexSet
 
 if TYPE_CHECKING:
     from forgetting.tasks.linear_tasks import LinearTasks
     from forgetting.tasks.preparation import Preparation
     from forgetting.tasks.problem import Problem
-
-MOST_SHOWN = 40  # tasks of a figure
-MOST_ROWS = 12  # tasks of a table in a notebook
 
 
 class WithGeometry:
@@ -106,59 +98,6 @@ class WithSets:
         return ()
 
 
-# ------------------------------------------------------------------------------------------------------ looking at it
-
-
-class _Posed(Protocol):
-    """The members of a problem that its table and its figure show."""
-
-    dim: int
-
-    @property
-    def num_tasks(self) -> int: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def point_shape(self) -> tuple[int, ...]: ...
-    def project(self, task: int, w: Array) -> Array: ...
-    def task_losses(self, w: Array) -> Array: ...
-
-
-class WithDisplay(Shown):
-    """A line, a table and a figure of tasks."""
-
-    def __repr__(self: _Posed) -> str:
-        return f"{type(self).__name__}(T={self.num_tasks}, d={self.dim})"
-
-    @property
-    def headline(self) -> str:
-        return repr(self)
-
-    def _num_rows(self: _Posed) -> int:
-        return self.num_tasks
-
-    def _columns(self: _Posed, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        return {"task": rows, "name": [self.names[row] for row in rows]}
-
-    def figure(self: _Posed) -> Matrix:
-        """The losses of all tasks after one task was learned alone: at the projection of 0 onto each task.
-
-        The first tasks only, where there are many. Cost: a projection and T losses for each task.
-        """
-        shown = range(min(self.num_tasks, MOST_SHOWN))
-        names = tuple(self.names[task] for task in shown)
-        start = np.zeros(self.point_shape)
-        losses = np.array([self.task_losses(self.project(task, start))[: len(names)] for task in shown])
-        losses[losses <= 1e-20 * losses.max()] = 0.0  # rounding
-        return Matrix(
-            "transfer", "Losses after one task was learned", "", "loss of task", "learned alone", names, names,
-            tuple(column(row) for row in losses),
-        )  # fmt: skip
-
-    def _repr_html_(self) -> str:
-        return notebook_html(self.to_table(MOST_ROWS))  # without the picture, which takes a projection for each task
-
-
 # ---------------------------------------------------------------------------------------------------------- files
 
 
@@ -212,6 +151,7 @@ _formats: Registry[type[Any]] = Registry("format of tasks")
 def problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Problem:
     """The tasks of the arrays of a file, of the kind that its 'format' entry names; `path` is named in errors.
 
+    >>> import numpy as np
     >>> problem_from({"format": np.array("spreadsheet")}, "tasks.npz")
     Traceback (most recent call last):
     forgetting.errors.ProblemFileError: tasks.npz: not a file of tasks that this library saved...
@@ -235,6 +175,7 @@ def problem_from(arrays: dict[str, Any], path: str | PathLike[str]) -> Problem:
 def is_saved(arrays: Mapping[str, Any]) -> bool:
     """Whether this library wrote the arrays, as their entry 'format' says.
 
+    >>> import numpy as np
     >>> is_saved({"format": np.array("forgetting/regression/1")}), is_saved({"X": np.eye(2)})
     (True, False)
     """

@@ -26,6 +26,7 @@ from forgetting.files.row_sources import (
     as_damage,
     as_source,
     home_of,
+    is_read_whole,
     listed,
     names_in,
     sliced,
@@ -92,7 +93,7 @@ def _dense(rows: Any) -> Array:
 
 
 def _source(X: Any, what: str) -> RowSource:
-    if isinstance(X, str | os.PathLike) and Path(X).suffix != ".npy" and not os.path.isdir(X):
+    if is_read_whole(X):
         return MemoryRows(as_matrix(read_matrix(X, what), str(X)), what)
     with as_damage(X, what):
         if not hasattr(X, "shape") and callable(getattr(X, "keys", None)):  # a file or a group of h5py or zarr
@@ -112,7 +113,7 @@ NO_CLASSES = (
 
 def _labels(y: Any) -> tuple[RowSource, int | None]:
     """The labels as a matrix, and the number of labels of a row; None if they are single numbers."""
-    if isinstance(y, str | os.PathLike) and Path(y).suffix != ".npy" and not os.path.isdir(y):
+    if is_read_whole(y):
         y = read_matrix(y, "y")
     if isinstance(y, np.memmap) and y.ndim == 1:
         y = y.reshape(-1, 1)

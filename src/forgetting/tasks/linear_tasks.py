@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
+from forgetting.core.numerical import quietly
 from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotRealizableError
 from forgetting.geometry import Directions, Geometry
 from forgetting.tasks.labels import correct_share, kind_of_labels
@@ -155,7 +156,7 @@ class LinearTasks(Problem):
             width = max(1, int(self.num_rows[task]) * (self.outputs or 1))
             size = max(1, PART // width)
             for start in range(0, len(points), size):
-                with np.errstate(over="ignore", invalid="ignore"):
+                with quietly():
                     predictions, sizes = self.predictions(task, points[start : start + size])
                     share = correct_share(predictions, self.labels_of(task), sizes, own)
                 table[start : start + size, task] = share

@@ -9,11 +9,16 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_kind, as_point, sealed
+from forgetting.core.arrays import Array, IntArray, as_kind, as_point, sealed
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.figures.items import Matrix, column
+from forgetting.figures.notebook import notebook_html
 from forgetting.files.records import Codec, add_codec
-from forgetting.tasks.capabilities import WithDisplay, WithFile, WithGeometry, WithRows, WithSets, problem_from
+from forgetting.results import Shown
+from forgetting.tasks.capabilities import WithFile, WithGeometry, WithRows, WithSets, problem_from
 
+MOST_SHOWN = 40  # tasks of a figure
+MOST_ROWS = 12  # tasks of a table in a notebook
 Kind = Literal["regression", "classification", "sets"]
 
 
@@ -26,7 +31,7 @@ class Finding(Protocol):
     def message(self) -> str: ...
 
 
-class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
+class Problem(Shown, WithGeometry, WithRows, WithSets, WithFile, ABC):
     """T tasks, each with a loss, a distance and a projection onto its solutions.
 
     To define a problem, derive from this class, set `dim`, and implement `num_tasks`, `project`, `task_loss`,
@@ -167,6 +172,37 @@ class Problem(WithDisplay, WithGeometry, WithRows, WithSets, WithFile, ABC):
         except ForgettingError:
             return None
         return float(np.vdot(gap, gap))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(T={self.num_tasks}, d={self.dim})"
+
+    @property
+    def headline(self) -> str:
+        return repr(self)
+
+    def _num_rows(self) -> int:
+        return self.num_tasks
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        return {"task": rows, "name": [self.names[row] for row in rows]}
+
+    def figure(self) -> Matrix:
+        """The losses of all tasks after one task was learned alone: at the projection of 0 onto each task.
+
+        The first tasks only, where there are many. Cost: a projection and T losses for each task.
+        """
+        shown = range(min(self.num_tasks, MOST_SHOWN))
+        names = tuple(self.names[task] for task in shown)
+        start = np.zeros(self.point_shape)
+        losses = np.array([self.task_losses(self.project(task, start))[: len(names)] for task in shown])
+        losses[losses <= 1e-20 * losses.max()] = 0.0  # rounding
+        return Matrix(
+            "transfer", "Losses after one task was learned", "", "loss of task", "learned alone", names, names,
+            tuple(column(row) for row in losses),
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.to_table(MOST_ROWS))  # without the picture, which takes a projection for each task
 
 
 def as_problem(value: Problem) -> Problem:

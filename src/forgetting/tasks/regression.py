@@ -27,7 +27,7 @@ from forgetting.core.arrays import (
     sealed,
 )
 from forgetting.core.groups import group_codes
-from forgetting.core.numerical import VANISHING
+from forgetting.core.numerical import VANISHING, quietly
 from forgetting.core.progress import Progress, shown
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, SmallRowWarning
 from forgetting.files.arrays import entry, words
@@ -325,7 +325,7 @@ class RegressionTasks(LinearTasks):
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         X, _ = self.task(task)
         points = self._stack(points)
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges has points of any size
+        with quietly():  # a run that diverges has points of any size
             lengths = np.linalg.norm(points, axis=-1) if self.outputs is None else np.linalg.norm(points, axis=(-2, -1))
             sizes = np.sqrt(squared_rows(X))[None] * lengths[:, None]
         if self.outputs is None:

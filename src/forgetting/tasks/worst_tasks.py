@@ -23,6 +23,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, as_path
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import quietly
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import open_regular
 from forgetting.files.best_known import sealed, unsealed
@@ -82,7 +83,7 @@ class KnownWorst:
     path: Path | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not orthonormal
+        with quietly():  # what overflows is not orthonormal
             wrong = next(self._wrongs(), None)
         if wrong is not None:
             raise InvalidInputError(wrong)
@@ -120,7 +121,7 @@ class KnownWorst:
         yield from self._wrong_arrays()
 
     def _wrong_arrays(self) -> Iterator[str]:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is not 1
+        with quietly():  # what is not finite is not 1
             norm = float(np.linalg.norm(self.w_star)) if self.w_star else 0.0
         if not abs(norm - 1) <= CLOSE:
             yield f"|w*| is {norm:.12g}, not 1"
@@ -132,7 +133,7 @@ class KnownWorst:
             if len(matrix) == 1 and not any(matrix[0]):
                 continue  # rank 0
             X = np.array(matrix)
-            with np.errstate(over="ignore", invalid="ignore"):
+            with quietly():
                 error = float(np.abs(X @ X.T - np.eye(len(X))).max())
             if not error <= CLOSE:
                 yield f"the rows of task {task} are not orthonormal: they are off by {error:.3g}"

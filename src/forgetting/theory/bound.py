@@ -10,7 +10,7 @@ from typing import Any
 from forgetting.core.arrays import as_count, as_flag, as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
-from forgetting.files.records import Codec, add_codec
+from forgetting.files.records import Codec, add_codec, dataclass_codec
 from forgetting.orderings import Ordering
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import Kind as ProblemKind
@@ -257,6 +257,53 @@ class Bound:
         return f"{self.heading}: {bounded} {sign} {self.formula}, {self.range} ({self.source}; {self.status})"
 
 
+@dataclass(frozen=True)
+class Row:
+    """One bound at one k.
+
+    Attributes:
+        bound: the bound; its key, formula, source and status are there.
+        quantity: what it bounds.
+        value: the right-hand side, NaN where the bound does not apply.
+        applies: whether it says something about this problem, ordering, scheme and k.
+        why_not: the reason if not.
+        vacuous: an upper bound that is no smaller than the trivial one.
+        tightest: the smallest of the applicable upper bounds on its quantity.
+        k: the number of steps.
+
+    >>> import forgetting as fg
+    >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=100)
+    >>> print(next(row for row in rows if row.bound.key == "thm:random_convergence_rate/loss"))
+    loss <= 0.00185798  Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]
+    """
+
+    bound: Bound
+    quantity: str
+    value: float
+    applies: bool
+    why_not: str
+    vacuous: bool
+    tightest: bool = False
+    k: int = 0
+
+    def __str__(self) -> str:
+        if not self.applies:
+            return f"{self.quantity}: {self.bound.heading} does not apply: {self.why_not}"
+        sign = {"upper": "<=", "lower": "worst case >=", "rate": "= O of", "floor": ">="}[self.bound.kind]
+        return f"{self.quantity} {sign} {self.value:.6g}  {self.bound.heading}" + (
+            f"  ({self.says})" if self.says else ""
+        )
+
+    @property
+    def says(self) -> str:
+        """Remarks on the value, or the reason why the bound does not apply; empty if there is neither."""
+        if not self.applies:
+            return self.why_not
+        proved = self.bound.status == "holds as stated"
+        marks = {"tightest": self.tightest, "vacuous": self.vacuous, self.bound.status: not proved}
+        return ", ".join(word for word, on in marks.items() if on)
+
+
 def make_bound(**given: Any) -> Bound:
     """A bound of these fields; an error names a field that is missing or unknown.
 
@@ -333,4 +380,5 @@ def declare_bound(*, replace: bool = False, **fields: Any) -> Callable[[Compute]
 
 
 add_codec(Codec("bound", Bound, lambda bound: bound.key, get_bound))
+add_codec(dataclass_codec(Row, "bound-row"))
 copyreg.pickle(Bound, lambda bound: (get_bound, (bound.key,)))

@@ -27,7 +27,7 @@ from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
 from forgetting.theory.checking import noise_from_data, regression
 from forgetting.theory.claim import Claim
-from forgetting.theory.evaluation import Evaluation, evaluate
+from forgetting.theory.evaluation import MOST_BARS, Evaluation, evaluate
 from forgetting.theory.expectations import (
     Numbers,
     as_least_squares,
@@ -45,7 +45,6 @@ from forgetting.theory.verdict import TOLERANCE, Verdict
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
 WIDTH = 80
-MOST_BARS = 20  # bounds in a figure
 FORMAT = "forgetting/certificate/1"
 MEASURED = ("loss", "forgetting", "regret")
 ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")

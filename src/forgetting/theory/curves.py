@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from forgetting.figures.items import Role, Series, through
-from forgetting.theory.bound import Bound
+from forgetting.theory.bound import Bound, Row
 from forgetting.theory.numbering import PAPER
 from forgetting.theory.registry import all_bounds
-
-if TYPE_CHECKING:
-    from forgetting.theory.evaluation import Row
 
 FAMILIES = 3  # of bounds, each with a colour
 #: how a reader is told that a curve is no guarantee on the given tasks

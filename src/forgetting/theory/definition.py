@@ -30,7 +30,7 @@ MOST_STATES = 20_000  # orders that an exact value may take
 MOST_ORDERS, MOST_PROJECTED = 300, 64  # orders that are walked through here: of regression tasks, and of other sets
 MOST_TASKS, MOST_REPLAYED = 8, 60
 MOST_CONDITION = 1e5  # sigma_max/sigma_min of a task, beyond which two roads may differ by rounding
-TOLERANCE = 1e-9  # by how much both roads may differ, of R^2 max |w_t|^2 + max L_m(w_t)
+APART = 1e-9  # by how much both roads may differ, of R^2 max |w_t|^2 + max L_m(w_t)
 
 
 class Value(NamedTuple):
@@ -232,7 +232,7 @@ class _Defined:
 
     def allowed(self, points: Array, losses: Array) -> float:
         """The difference between two computations of a loss that rounding may explain."""
-        return TOLERANCE * (self.radius**2 * float(np.max(np.sum(points**2, axis=-1))) + float(np.max(losses)))
+        return APART * (self.radius**2 * float(np.max(np.sum(points**2, axis=-1))) + float(np.max(losses)))
 
 
 # ------------------------------------------------------------------------------------------------------ comparisons
@@ -275,7 +275,7 @@ def expectations(instance: Instance, k: int) -> dict[str, Value]:
     allowed = dict.fromkeys(values, defined.allowed(points, losses))
     if (solution := defined.solution(instance.start)) is not None:
         squares = np.sum((points - solution) ** 2, axis=2)
-        values["error"], allowed["error"] = chances @ squares[:, -1], 100 * TOLERANCE * float(np.max(squares))
+        values["error"], allowed["error"] = chances @ squares[:, -1], 100 * APART * float(np.max(squares))
     return {name: Value(value, allowed[name]) for name, value in values.items()}
 
 
@@ -302,7 +302,7 @@ def replay(instance: Instance, order: IntArray, iterates: Array) -> None:
         points = _Defined(instance).along(order[None], instance.start)[0]
     except NotSupportedError:
         return
-    _agree("iterates", iterates, points, 100 * TOLERANCE * float(np.max(np.abs(points))))
+    _agree("iterates", iterates, points, 100 * APART * float(np.max(np.abs(points))))
 
 
 def check_point(instance: Instance, task: int, w: Array, computed: Array) -> None:
@@ -311,7 +311,7 @@ def check_point(instance: Instance, task: int, w: Array, computed: Array) -> Non
         point = nearest(instance.posed.members[task], w)
     except NotSupportedError:
         return
-    _agree("projection", computed, point, 100 * TOLERANCE * float(np.max(np.abs([w, point]))))
+    _agree("projection", computed, point, 100 * APART * float(np.max(np.abs([w, point]))))
 
 
 def check_projections(instance: Instance, tasks: list[int], computed: list[Array]) -> None:

@@ -354,7 +354,7 @@ def _sgd(rng: Rng, tasks: RegressionTasks) -> SGD:
     return SGD(max(x, 1e-3) / tasks.radius**2, "loss")
 
 
-def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
+def descents(ordering: str = "any", most: int = 200) -> Draw:
     """SGD with a fixed step size on general least squares: any spectrum, weights, start and step below 2/beta.
 
     >>> case = descents()(np.random.default_rng(0), 60)
@@ -364,7 +364,7 @@ def descents(ordering: str = "any", first: int = 1, most: int = 200) -> Draw:
 
     def draw(rng: Rng, index: int) -> Instance:
         tasks = collection(rng, index)
-        k = _steps_on(tasks, rng, index, first, most)
+        k = _steps_on(tasks, rng, index, 1, most)
         chosen: Ordering = WithReplacement()
         if ordering == "sequence":
             chosen = Explicit(rng.integers(tasks.num_tasks, size=k) if rng.random() < 0.7 else np.zeros(k, dtype=int))

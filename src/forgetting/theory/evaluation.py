@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from forgetting.core.arrays import IntArray, any_array, as_count, as_kind, as_word
-from forgetting.errors import ForgettingError, InvalidInputError, OrderingError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, OrderingError
 from forgetting.expectation import Expectation
 from forgetting.figures.items import Bars, Curves, Series
 from forgetting.figures.text_formats import escape_latex, latex_table
-from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike
 from forgetting.results import Result
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
-from forgetting.theory.bound import Bound
+from forgetting.theory.bound import Bound, Row
 from forgetting.theory.curves import bound_curves, tightest_curve
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import (
@@ -42,53 +41,6 @@ _NOTES = {
     "floor": r"The least-squares floor, with $\ge$, holds on these tasks: no $w$ has a smaller loss.",
     "rate": r"The constants of $O(\cdot)$ are not known; its values are without them.",
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """One bound at one k.
-
-    Attributes:
-        bound: the bound; its key, formula, source and status are there.
-        quantity: what it bounds.
-        value: the right-hand side, NaN where the bound does not apply.
-        applies: whether it says something about this problem, ordering, scheme and k.
-        why_not: the reason if not.
-        vacuous: an upper bound that is no smaller than the trivial one.
-        tightest: the smallest of the applicable upper bounds on its quantity.
-        k: the number of steps.
-
-    >>> import forgetting as fg
-    >>> rows = fg.bounds.evaluate(fg.families.two_lines(0.5), fg.orderings.WithReplacement(), k=100)
-    >>> print(next(row for row in rows if row.bound.key == "thm:random_convergence_rate/loss"))
-    loss <= 0.00185798  Theorem 8, parameter-dependent rate [thm:random_convergence_rate/loss]
-    """
-
-    bound: Bound
-    quantity: str
-    value: float
-    applies: bool
-    why_not: str
-    vacuous: bool
-    tightest: bool = False
-    k: int = 0
-
-    def __str__(self) -> str:
-        if not self.applies:
-            return f"{self.quantity}: {self.bound.heading} does not apply: {self.why_not}"
-        sign = {"upper": "<=", "lower": "worst case >=", "rate": "= O of", "floor": ">="}[self.bound.kind]
-        return f"{self.quantity} {sign} {self.value:.6g}  {self.bound.heading}" + (
-            f"  ({self.says})" if self.says else ""
-        )
-
-    @property
-    def says(self) -> str:
-        """Remarks on the value, or the reason why the bound does not apply; empty if there is neither."""
-        if not self.applies:
-            return self.why_not
-        proved = self.bound.status == "holds as stated"
-        marks = {"tightest": self.tightest, "vacuous": self.vacuous, self.bound.status: not proved}
-        return ", ".join(word for word, on in marks.items() if on)
 
 
 class Evaluation(Result, list[Row]):
@@ -324,7 +276,7 @@ def evaluate(
 def curves_beside(expectation: Expectation, quantities: Sequence[str]) -> tuple[Series, ...]:
     """Curves of guarantees on expected values: every bound on one quantity, the smallest bound on each of several."""
     if expectation.problem is None or expectation.ordering is None:
-        return ()
+        raise NotSupportedError("there are no bounds on a difference of two ways of learning")
     steps = [int(k) for k in np.unique(expectation.k).tolist() if 0 < k < np.inf]
     rows = evaluate(expectation.problem, expectation.ordering, steps, expectation.w0, scheme=expectation.scheme)
     if len(quantities) == 1:
@@ -496,6 +448,3 @@ def _formula(bound: Bound) -> str:
     if not bound.latex:
         return f"${_SIGN[bound.kind]}$ {escape_latex(bound.formula)}"
     return f"${_SIGN[bound.kind]}" + (rf"\left({bound.latex}\right)$" if bound.kind == "rate" else f"{bound.latex}$")
-
-
-add_codec(dataclass_codec(Row, "bound-row"))

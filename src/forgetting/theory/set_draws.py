@@ -27,6 +27,7 @@ from forgetting.theory.verdict import Draw
 
 MANY = 30, 61  # sets whose orders are simulated, by as many runs as this:
 RUNS = 512
+LISTED = 5  # steps over at most 4 tasks: all orders can be gone through
 
 
 def _has_many(index: int) -> bool:
@@ -34,11 +35,11 @@ def _has_many(index: int) -> bool:
     return index % 40 == 19
 
 
-def _ordered(rng: Rng, ordering: str, T: int, most: int) -> tuple[Ordering, int]:
+def _ordered(rng: Rng, ordering: str, T: int) -> tuple[Ordering, int]:
     """An ordering "with" or "without" replacement, "i.i.d." or a "sequence", and k so that all orders can be listed."""
     if ordering == "without":
         return WithoutReplacement(), int(rng.integers(1, T + 1))
-    k = int(rng.integers(1, most + 1))
+    k = int(rng.integers(1, LISTED + 1))
     if ordering == "i.i.d.":
         return _drawn(rng, T), k
     return (WithReplacement() if ordering == "with" else Explicit(rng.integers(T, size=k))), k
@@ -54,7 +55,7 @@ def _dim(rng: Rng, index: int, least: int) -> int:
     return int(rng.integers(least, 5)) if index % 40 != 39 else int(rng.integers(41, 301))
 
 
-def sets(*names: str, ordering: str = "with", most: int = 5, long: bool = False) -> Draw:
+def sets(*names: str, ordering: str = "with", long: bool = False) -> Draw:
     """At most 4 halfspaces, balls and affine sets around a common point, with points as a lemma needs.
 
     With `long`, for rates, there are now and then 30 to 60 halfspaces, as many steps, and simulated orders; lines in up
@@ -87,7 +88,7 @@ def sets(*names: str, ordering: str = "with", most: int = 5, long: bool = False)
                 extras[name] = int(rng.integers(T))
             else:
                 extras[name] = common + rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
-        chosen, k = _ordered(rng, ordering, T, most)
+        chosen, k = _ordered(rng, ordering, T)
         return Instance(group, chosen, k, w0=common + 3 * rng.standard_normal(dim), extras=extras)
 
     return draw
@@ -109,7 +110,7 @@ def _halfspaces(rng: Rng, ordering: str) -> Instance:
     return Instance(group, order, count, w0=start, extras={"common": common}, runs=RUNS)
 
 
-def classified(ordering: str = "with", most: int = 5, long: bool = False) -> Draw:
+def classified(ordering: str = "with", long: bool = False) -> Draw:
     """At most 4 jointly separable tasks of one to three rows each, whose norms differ, at any margin.
 
     With `long`, for rates, there are now and then 30 to 60 tasks of one row, as many steps, and simulated orders.
@@ -131,7 +132,7 @@ def classified(ordering: str = "with", most: int = 5, long: bool = False) -> Dra
         else:
             counts = np.ones(T, dtype=int) if index % 3 == 1 else rng.integers(1, 4, size=T)
             tasks = _around_an_axis(rng, counts, dim)
-        chosen, k = _ordered(rng, ordering, tasks.num_tasks, most)
+        chosen, k = _ordered(rng, ordering, tasks.num_tasks)
         return Instance(tasks, chosen, k)
 
     return draw
@@ -146,13 +147,13 @@ def _around_an_axis(rng: Rng, counts: IntArray, dim: int) -> ClassificationTasks
     return ClassificationTasks(groups, [np.where(rows @ axis >= 0, 1.0, -1.0) for rows in groups])
 
 
-def weakly(most: int = 5) -> Draw:
+def weakly() -> Draw:
     """Tasks of `classified`, in a given order, learned with weak regularisation: log(1/lambda) from 10 to 10^4.
 
     >>> -1e4 <= weakly()(np.random.default_rng(0), 1).scheme.log_lambda <= -10
     True
     """
-    ordered = classified(ordering="sequence", most=most)
+    ordered = classified(ordering="sequence")
     return lambda rng, index: replace(ordered(rng, index), scheme=WeaklyRegularized(-float(10.0 ** rng.uniform(1, 4))))
 
 

@@ -25,7 +25,7 @@ from forgetting.worstcase.search import adversarial_search
 __all__ = ["Improvement", "improve_frontier"]
 
 CONTRADICTS = 1e-7  # relative: how far above an upper bound a value is no rounding
-LARGER = 1e-9  # relative: by how much an exact value must exceed what is known
+IMPROVED = 1e-9  # relative: by how much an exact value must exceed what is known
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Improvement:
     @property
     def better(self) -> bool:
         """Whether the value is larger than the largest that was known."""
-        return larger(self.entry.value, self.known, LARGER)
+        return larger(self.entry.value, self.known, IMPROVED)
 
     def __str__(self) -> str:
         entry = self.entry
@@ -57,7 +57,7 @@ class Improvement:
         if self.better:
             return f"{words}, larger than the known {self.known:.12g} by {share:.3g} of it"
         return f"{words}; known is {self.known:.12g}, which is not less" + (
-            f": {share:.3g} of it are missing" * (share > LARGER)
+            f": {share:.3g} of it are missing" * (share > IMPROVED)
         )
 
 

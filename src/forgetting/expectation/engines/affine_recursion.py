@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.errors import NotSupportedError
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import diagonalise, differences, lanczos, pack, second_differences, unpack
@@ -299,7 +299,7 @@ class Modes:
             modes = modes + np.sum(coupling * second_differences(values[:, None], nodes, unity, k), axis=1)
             return float(weights @ modes + linear @ differences(nodes[:-1], unity, k))
 
-        with np.errstate(over="ignore", invalid="ignore"):
+        with quietly():
             value = total(weights, linear, self.start, self.coupling, self.values, self.nodes)
             sizes = np.abs(weights), np.abs(linear), np.abs(self.start), np.abs(self.coupling)
             values, nodes = np.abs(self.values), np.abs(self.nodes)
@@ -315,7 +315,7 @@ class Modes:
         linear = 2 * pushed * np.linalg.norm(affine.first, axis=1)
         if k == FOREVER:
             return spread * reach(self.top, k)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with quietly():
             if not summed:
                 shares = differences(top, self.nodes, k)
                 return float(top[0] ** k * start + np.append(linear, spread) @ shares)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.geometry import Geometry, spectrum_of
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array
     """For each distinct task, the change of a function of singular values per relative change of these values."""
     width = 1e-6
     sigma, owner = geometry.sigma, geometry.owner
-    with np.errstate(over="ignore", invalid="ignore"):
+    with quietly():
         moved = np.abs(function(sigma * (1 + width)) - function(sigma * (1 - width))) / (2 * width)
     result = np.zeros(geometry.num_distinct)
     np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))

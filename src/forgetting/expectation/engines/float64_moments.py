@@ -18,8 +18,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
-from forgetting.expectation.engines.moment_map import UNDERFLOW, Moments, kernels
-from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
+from forgetting.expectation.engines.moment_map import UNDERFLOW, MomentReading, Moments, Squares, State, kernels
 
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 PART = 2**22  # numbers in the products that are made at once on the processor: 32 MiB

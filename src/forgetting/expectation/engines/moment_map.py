@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,65 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import progress_bar
 from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
-from forgetting.expectation.engines.moment_readings import MomentReading, Squares, State
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
 
 UNDERFLOW = 1e-290  # of a start of size 1: products below it lose their low parts, and then all
 BATCH = 256  # steps between two looks at the clock and at Ctrl-C
+
+
+class Squares(NamedTuple):
+    """One number for each of the R directions of all tasks, with a bound on the error of each."""
+
+    value: Pair
+    doubt: Array
+
+
+class MomentReading(NamedTuple):
+    """The squares and sums after k steps that every quantity is computed from.
+
+    Attributes:
+        k: the number of steps.
+        now: E rho_i^2.
+        visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
+        learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
+        coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
+        visits: E c_m of each distinct task.
+        chance: the probability that each distinct task is learned next; None where `coming` is.
+        spread: E|z|^2.
+        spread_doubt: a bound on its error.
+        travelled: the sum of E|z|^2 over the steps.
+        summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
+        summed_spread: E|z summed over the iterates before each step|^2, at most.
+        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
+    """
+
+    k: int
+    now: Squares
+    visited: Squares | None
+    learnt: Squares
+    coming: Squares | None
+    visits: Pair
+    chance: Pair | None
+    spread: tuple[float, float]
+    spread_doubt: float
+    travelled: float
+    summed: Squares | None = None
+    summed_spread: float = 0.0
+    kept: Squares | None = None
+
+
+@dataclass(eq=False)
+class State:
+    """Moments after some steps: E z z^T, E c_m z z^T if visits are counted, and the bound E on errors of the first."""
+
+    stack: Pair  # (1 + tasks) x n x n
+    error: Array
+    learnt: Pair
+    learnt_doubt: Array
+    kept: Squares | None = None
+    steps: int = 0
+    travelled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,79 +1,20 @@
-"""Second moments as they are iterated, the squares that are read off them, and every quantity from these squares."""
+"""Every quantity, and a bound on its error, from the squares that are read off second moments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
+from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import Average, Form, Quantity, Term
+from forgetting.expectation.quantities import Average, Form, Quantity, Term, look_ahead
 
-if TYPE_CHECKING:
-    from forgetting.expectation.engines.moment_map import Moments
-
-
-class Squares(NamedTuple):
-    """One number for each of the R directions of all tasks, with a bound on the error of each."""
-
-    value: Pair
-    doubt: Array
-
-
-class MomentReading(NamedTuple):
-    """The squares and sums after k steps that every quantity is computed from.
-
-    Attributes:
-        k: the number of steps.
-        now: E rho_i^2.
-        visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
-        learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
-        coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
-        visits: E c_m of each distinct task.
-        chance: the probability that each distinct task is learned next; None where `coming` is.
-        spread: E|z|^2.
-        spread_doubt: a bound on its error.
-        travelled: the sum of E|z|^2 over the steps.
-        summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
-        summed_spread: E|z summed over the iterates before each step|^2, at most.
-        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
-    """
-
-    k: int
-    now: Squares
-    visited: Squares | None
-    learnt: Squares
-    coming: Squares | None
-    visits: Pair
-    chance: Pair | None
-    spread: tuple[float, float]
-    spread_doubt: float
-    travelled: float
-    summed: Squares | None = None
-    summed_spread: float = 0.0
-    kept: Squares | None = None
-
-
-@dataclass(eq=False)
-class State:
-    """Moments after some steps: E z z^T, E c_m z z^T if visits are counted, and the bound E on errors of the first."""
-
-    stack: Pair  # (1 + tasks) x n x n
-    error: Array
-    learnt: Pair
-    learnt_doubt: Array
-    kept: Squares | None = None
-    steps: int = 0
-    travelled: float = 0.0
-
-
-UNDERFLOW = 1e-250  # products of numbers of two floats below about 1e-270 lose their low parts
+LOST = 1e-250  # a doubt below it is that of a 0: products of two floats below about 1e-270 lose their low parts
 Concluded = list[dict[str, tuple[Array, Array]]]  # value and doubt of each quantity, at each step
 
 
@@ -120,7 +61,7 @@ class _Conclusion:
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
         """The value in float64, and a bound on its error; NaN where it is not defined."""
         terms = quantity.after(self.k)
-        if (quantity.needs_steps and not self.k) or (self.reading.chance is None and _look_ahead(terms)):
+        if (quantity.needs_steps and not self.k) or (self.reading.chance is None and look_ahead(terms)):
             nothing = np.full(self.geometry.index.shape[: quantity.per_task], np.nan)
             return nothing, nothing
         parts: list[Bounded] = []
@@ -141,7 +82,7 @@ class _Conclusion:
         if not quantity.signed:  # a square cannot be negative; NaN is more than float64 can hold
             single = np.maximum(single, 0.0)
             single = np.where(np.isnan(single), np.inf, single)
-        single = np.where((np.abs(single) <= doubt) & (doubt < UNDERFLOW), 0.0, single)
+        single = np.where((np.abs(single) <= doubt) & (doubt < LOST), 0.0, single)
         doubt = np.where(np.isnan(doubt) | np.isinf(single), np.inf, doubt)
         return np.asarray(single), np.asarray(doubt + EPS * np.abs(single))
 
@@ -313,10 +254,6 @@ class _Conclusion:
             total = two_floats().total((parts[0][block], parts[1][block]))
             high[m], low[m] = float(total[0]), float(total[1])
         return high, low
-
-
-def _look_ahead(terms: Iterable[Term]) -> bool:
-    return any(term.average == "next" for term in terms)
 
 
 def _zeros(shape: tuple[int, ...]) -> Bounded:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import quietly
 from forgetting.dynamics.loop import run
-from forgetting.dynamics.metrics import paper_regret, quietly
+from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
@@ -66,7 +67,7 @@ def averaged(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, states=trajectory.averaged_states)
 
 
-@quietly
+@quietly()
 def values_of(request: Request, trajectory: Trajectory) -> Values:
     """Every quantity of a run at the steps of the request."""
     reading, steps = _RunReading(request, trajectory), request.steps

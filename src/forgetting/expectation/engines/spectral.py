@@ -24,7 +24,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.errors import NotSupportedError
-from forgetting.expectation.engines.affine_spectrum import AffineSpectrum
+from forgetting.expectation.engines.affine_spectrum import MARGIN, AffineSpectrum
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import (
     chance_to_settle,
@@ -58,7 +58,6 @@ ONE_RUN_LIMIT = 200  # the same where a single Lanczos run would do
 UNSETTLED_LIMIT = 6000  # the same where Lanczos did not settle: a minute, and less than a GiB
 MAX_LANCZOS = 800
 AFFINE_LIMIT = 1000  # the first of these orders on tasks that no w solves, where each functional takes its own run
-MARGIN = 4.0  # on all estimates of errors: without it 1 in 700 hard problems had a value off by up to twice as much
 VISITS_LIMIT = 62  # the dimension D up to which means over visits are computed on tasks that no w solves
 
 

@@ -17,8 +17,8 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, states_needed
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
-from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.engines.moment_readings import Concluded, MomentReading, Squares, conclude, tables
+from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
+from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled

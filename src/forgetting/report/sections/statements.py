@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Table
 from forgetting.report.document import Section
 from forgetting.report.settings import Settings, Step, no_step, section
-from forgetting.studies.hunts import NO_SIZES, hunt_all
+from forgetting.studies.hunts import NO_SIZES, HuntedClaim, hunt_one, hunted_rows
 from forgetting.theory.hunt import simplest_by_hand
 from forgetting.theory.numbering import PRINTED
 from forgetting.theory.sizes import as_sizes
@@ -89,15 +90,16 @@ def hunt_table(
     (1, [], [])
     """
     step("", 0, len(chosen))
-    hunts = hunt_all(
+    found = hunted_rows(
         chosen,
+        partial(hunt_one, sizes=sizes, known=True),
         seed=seed,
         budget=budget,
+        identity={"known": True, "sizes": {name: [size[0], size[-1]] for name, size in sizes.items()}},
         store=store,
-        finished=lambda row, done, total: step(row.label, done, total),
-        sizes=sizes,
-        known=True,
+        finished=lambda row, done, total: step(row["label"], done, total),
     )
+    hunts = [HuntedClaim(**row) for row in found]
     if sizes and not any(hunt.checked for hunt in hunts):
         raise InvalidInputError(hunts[0].finding)
     violated = [hunt for hunt in hunts if hunt.outcome in ("refuted", "suspected")]
