@@ -17,7 +17,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.text_formats import columns_text
-from forgetting.files.json_and_toml import decode_json
+from forgetting.files.json_and_toml import decode_json, finite
 from forgetting.files.records import typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
@@ -235,7 +235,7 @@ class Certificate(Result):
 
     def to_json(self) -> str:
         """The certificate as JSON text."""
-        return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
+        return json.dumps(finite({"format": FORMAT, **asdict(self)}, repr), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Certificate:
@@ -279,15 +279,6 @@ class Certificate(Result):
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return columns_text(list(zip(heads, *rows, strict=True)), WIDTH)
-
-
-def _plain(value: Any) -> Any:
-    """The value with numbers that are not finite as text, since JSON has none."""
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cut(text: str) -> str:
