@@ -25,7 +25,7 @@ from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves
-from forgetting.files.json_and_toml import decode_json
+from forgetting.files.json_and_toml import of_format
 from forgetting.files.records import checked_fields, typed
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
@@ -234,10 +234,7 @@ class Audit(Result):
     def from_json(cls, text: str | bytes) -> Audit:
         """The audit from the text that `to_json` gave; an error for any other text."""
         try:
-            data = decode_json(text)
-            if data.pop("format", None) != FORMAT:
-                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
-            audit: Audit = typed(cls, data, "audit")
+            audit: Audit = typed(cls, of_format(text, FORMAT), "audit")
             _check(audit)
         except ProblemFileError as error:
             raise InvalidInputError(f"not an audit ({error})") from error

@@ -43,6 +43,15 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
     return data
 
 
+def of_format(text: str | bytes, kind: str) -> dict[str, Any]:
+    """The other entries of a JSON text whose 'format' entry is `kind`; an error for another format."""
+    data = decode_json(text)
+    given = data.pop("format", None)
+    if given != kind:
+        raise ProblemFileError(f"its 'format' entry is {given!r:.60}, not {kind!r}")
+    return data
+
+
 def finite(value: Any, instead: Callable[[float], Any] = lambda _: None) -> Any:
     """The value with None, or `instead` of the number, in place of NaN and infinity, which JSON does not know.
 

@@ -17,7 +17,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.text_formats import columns_text
-from forgetting.files.json_and_toml import decode_json, finite
+from forgetting.files.json_and_toml import finite, of_format
 from forgetting.files.records import typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
@@ -241,10 +241,7 @@ class Certificate(Result):
     def from_json(cls, text: str | bytes) -> Certificate:
         """Read what `to_json` wrote, also with the `holds` and `meta` of the command line; the rest is refused."""
         try:
-            data = decode_json(text)
-            if data.pop("format", None) != FORMAT:
-                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
-            own = {name: value for name, value in data.items() if name not in ("holds", "meta")}
+            own = {name: value for name, value in of_format(text, FORMAT).items() if name not in ("holds", "meta")}
             certificate: Certificate = typed(cls, own, "certificate", unbounded=True)
         except ProblemFileError as error:
             raise InvalidInputError(f"not a certificate ({error})") from error
