@@ -197,7 +197,8 @@ class Table(Result):
         return len(self.rows)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        cells = self._cells(lambda cell, number: _joined(cell.text, cell.mark, number))
+        between = " " if full else "\n"  # a number stands below its formula
+        cells = self._cells(lambda cell, number: between.join(filter(None, (_joined(cell.text, cell.mark), number))))
         return {name: [cells[row][place] for row in rows] for place, name in enumerate(self.columns)}
 
     def figure(self) -> Curves | None:
