@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from forgetting.core.arrays import IntArray, Seed, as_count, as_seed, seed_from
 from forgetting.core.progress import Progress, Report, progress_bar, reports_progress
-from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.errors import ForgettingError
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.text_formats import columns_text
-from forgetting.files.json_and_toml import finite, of_format
-from forgetting.files.records import typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
-from forgetting.results import Result
+from forgetting.results import PlainResult
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
@@ -46,7 +43,6 @@ __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certi
 
 WIDTH = 80
 MOST_BARS = 20  # bounds in a figure
-FORMAT = "forgetting/certificate/1"
 MEASURED = ("loss", "forgetting", "regret")
 ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")
 
@@ -152,7 +148,7 @@ class ClaimRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Result):
+class Certificate(PlainResult):
     """The result of `certify`: plain data, so that `Certificate.from_json(c.to_json()) == c`.
 
     Attributes:
@@ -168,6 +164,7 @@ class Certificate(Result):
     """
 
     kind = "certificate"
+    _beside = ("holds", "meta")  # of the command line
 
     problem: str
     ordering: str
@@ -223,29 +220,6 @@ class Certificate(Result):
         marked = tuple(place for place, row in enumerate(used) if row.tightest)
         ratios = tuple(row.ratio for row in used)
         return Bars("certificate", "Measured value over bound", "", "measured / bound", names, ratios, marked, 1.0, "1")
-
-    def _saved(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def _restored(cls, values: dict[str, Any]) -> Certificate:
-        if "json" in values:  # files of earlier versions
-            return cls.from_json(str(values["json"]))
-        return super()._restored(values)
-
-    def to_json(self) -> str:
-        """The certificate as JSON text."""
-        return json.dumps(finite({"format": FORMAT, **asdict(self)}, repr), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Certificate:
-        """Read what `to_json` wrote, also with the `holds` and `meta` of the command line; the rest is refused."""
-        try:
-            own = {name: value for name, value in of_format(text, FORMAT).items() if name not in ("holds", "meta")}
-            certificate: Certificate = typed(cls, own, "certificate", unbounded=True)
-        except ProblemFileError as error:
-            raise InvalidInputError(f"not a certificate ({error})") from error
-        return certificate
 
     @property
     def holds(self) -> bool:
