@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -12,11 +14,12 @@ import numpy as np
 from forgetting.core.arrays import IntArray, as_count
 from forgetting.core.extras import module_for
 from forgetting.core.text import encodable
-from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
+from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Item, Table
 from forgetting.figures.notebook import notebook_html
 from forgetting.figures.text_formats import table_text
-from forgetting.files.records import checked_fields, field_values, read_record, write_record
+from forgetting.files.json_and_toml import finite, of_format
+from forgetting.files.records import checked_fields, field_values, format_name, read_record, typed, write_record
 
 __all__ = ["Result", "Shown"]
 
@@ -142,3 +145,44 @@ class Result(Shown):
     def _restored(cls, values: dict[str, Any]) -> Self:
         """The result made from the values of `_saved`."""
         return cls(**checked_fields(cls, values))
+
+
+class PlainResult(Result):
+    """The base class of results that hold plain data alone, and are JSON texts, too."""
+
+    #: whether numbers may be NaN or infinite, which are words in JSON
+    _unbounded: ClassVar[bool] = True
+    #: entries that others may add to the JSON
+    _beside: ClassVar[tuple[str, ...]] = ()
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The result as JSON text, on a single line, or with every level indented by `indent` spaces."""
+        spaces = None if indent is None else as_count(indent, "indent", most=100)
+        data = {"format": format_name(self.kind), **self._saved()}
+        return json.dumps(finite(data, repr) if self._unbounded else data, allow_nan=False, indent=spaces)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The result from the text that `to_json` gave; an error for any other text."""
+        try:
+            data = of_format(text, format_name(cls.kind))
+            own = {name: value for name, value in data.items() if name not in cls._beside}
+            made: Self = typed(cls, own, cls.kind, unbounded=cls._unbounded)
+            made._check()
+        except ProblemFileError as error:
+            raise InvalidInputError(f"not {'an' if cls.kind[0] in 'aeiou' else 'a'} {cls.kind} ({error})") from error
+        return made
+
+    def _saved(self) -> dict[str, Any]:
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def _restored(cls, values: dict[str, Any]) -> Self:
+        if "json" in values:  # files of earlier versions
+            return cls.from_json(str(values["json"]))
+        made = cls(**checked_fields(cls, values, unbounded=cls._unbounded))
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise a ProblemFileError if the values of a file do not fit together."""

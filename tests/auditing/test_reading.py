@@ -326,7 +326,7 @@ def test_the_command_knows_images_families_and_options(capsys):
     ("words", "message"),
     [
         (["digit", "split"], "did you mean 'digits'?"),
-        (["digits", "size=3"], "tasks=n"),
+        (["digits", "size=3"], "no parameter 'size'"),
         (["digits", "shuffled"], "'split', 'permuted' or 'rotated'"),
         (["missing.csv"], "missing.csv: no such file"),
         (["two_lines", "theta=0.5", "--features", "5", "--kind", "tanh"], "'relu' or 'fourier'"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import permutations
 from os import PathLike
 from typing import Any
@@ -25,19 +24,16 @@ from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count, as_path
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves
-from forgetting.files.json_and_toml import decode_json
-from forgetting.files.records import checked_fields, typed
 from forgetting.report.document import Report
 from forgetting.report.html import to_html
 from forgetting.report.saving import write_file
-from forgetting.results import Result
+from forgetting.results import PlainResult
 
-FORMAT = "forgetting/audit/1"
 TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Result):
+class Audit(PlainResult):
     """The result of `fg.audit`: plain data, so that `Audit.from_json(a.to_json()) == a`.
 
     `print` shows a page for the terminal; `write_page("page.html")` writes a page for a browser.
@@ -75,6 +71,7 @@ class Audit(Result):
     """
 
     kind = "audit"
+    _unbounded = False
 
     title: str
     tasks: tuple[TaskRow, ...]
@@ -140,17 +137,6 @@ class Audit(Result):
         """Forgetting along a pass, for the given, the best, the worst and a greedy order."""
         return along(self)
 
-    def _saved(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def _restored(cls, values: dict[str, Any]) -> Audit:
-        if "json" in values:  # files of earlier versions
-            return cls.from_json(str(values["json"]))
-        audit = cls(**checked_fields(cls, values, unbounded=False))
-        _check(audit)
-        return audit
-
     def measure(self, name: str) -> Measure:
         """The measure of this name, such as "training loss" or "training accuracy".
 
@@ -205,6 +191,9 @@ class Audit(Result):
         """
         write_values(path, landscape_arrays(self), force=force)
 
+    def _check(self) -> None:
+        check_parts(self)
+
     @property
     def verdict(self) -> Verdict | None:
         """The verdict of the seed of the audit; None in files of earlier versions."""
@@ -224,24 +213,6 @@ class Audit(Result):
                 return row
         names = ", ".join(dict.fromkeys(row.name for row in self.orderings))
         raise InvalidInputError(f"no ordering {name!r:.80} of {passes} passes; there are {names}, 1 and {self.passes}")
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The audit as JSON text, on a single line, or with every level indented by `indent` spaces."""
-        spaces = None if indent is None else as_count(indent, "indent", most=100)
-        return json.dumps({"format": FORMAT, **asdict(self)}, allow_nan=False, indent=spaces)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Audit:
-        """The audit from the text that `to_json` gave; an error for any other text."""
-        try:
-            data = decode_json(text)
-            if data.pop("format", None) != FORMAT:
-                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
-            audit: Audit = typed(cls, data, "audit")
-            _check(audit)
-        except ProblemFileError as error:
-            raise InvalidInputError(f"not an audit ({error})") from error
-        return audit
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
@@ -275,7 +246,7 @@ def landscape_arrays(audit: Audit) -> dict[str, Any]:
     return arrays
 
 
-def _check(audit: Audit) -> None:
+def check_parts(audit: Audit) -> None:
     """Raise if the parts of an audit do not fit together: task numbers, sizes, and required orderings."""
     T = audit.num_tasks
     named = [*audit.given, *audit.search.best.order, *audit.search.worst.order, *audit.fit.offenders]

@@ -141,23 +141,15 @@ def load_tasks(source: Source) -> tuple[Problem, str]:
     >>> load_tasks(Source(["digits", "rotated", "tasks=3", "rows=5"]))[1]
     'digits rotated, tasks=3, rows=5'
     """
-    from forgetting import auditing
-    from forgetting.studies.measuring import family_names
+    from forgetting.studies.measuring import family_names, named_family
 
     first, *rest = source.words or DEFAULT
     if first in SOURCES and not Path(first).is_file():
         source.columns.require_unused(f"{first} are images")
-        values: dict[str, int | str] = {}
-        for word in rest:
-            name, sign, text = word.partition("=")
-            if not sign:
-                values["kind"] = word
-            elif name in ("tasks", "rows") and text.isdigit():
-                values[name] = int(text)
-            else:
-                raise InvalidInputError(f"{first} takes split, permuted or rotated, tasks=n and rows=n, got {word!r}")
-        made: Problem = getattr(auditing, first)(**values, seed=source.seed or 0)
-        return made, f"{first} {', '.join([str(values.get('kind', 'split')), *(word for word in rest if '=' in word)])}"
+        given = [word if "=" in word else f"kind={word}" for word in rest]
+        values = {"kind": "split", **values_in(given)}
+        others = [word for word in given if not word.startswith("kind=")]
+        return named_family(first, values, source.seed or 0), f"{first} {', '.join([values['kind'], *others])}"
     named = is_file(first) or first.endswith(".toml") or os.path.isdir(first)
     if not named and first.replace("-", "_") not in family_names():
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")

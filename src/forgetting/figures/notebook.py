@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Table, cell
+from forgetting.figures.html_tables import html_rows
+from forgetting.figures.items import Item, Table
 from forgetting.figures.style import COLOURS, css_colours
 from forgetting.figures.svg import figure_drawing
 
-LONG = 24  # letters of a cell that gets some width
 STYLE = """
 .forgetting-result{font-family:inherit;color:inherit;display:flex;flex-wrap:wrap;gap:1.2em;align-items:flex-start;
 --text:currentColor;--soft:currentColor;--grid:rgba(128,128,128,.25);--card:#ffffff;--minor:#8a8a8a;--idle:rgba(128,128,128,.3);}
@@ -20,7 +18,7 @@ STYLE = """
 .forgetting-result td{min-width:3em}
 .forgetting-result .rows{max-width:100%;overflow-x:auto}
 .forgetting-result td.words{min-width:16em}
-.forgetting-result td.number,.forgetting-result th.number{text-align:right}
+.forgetting-result td.num,.forgetting-result th.num{text-align:right}
 .forgetting-result p{flex-basis:100%;margin:.2em 0;font-size:.92em;opacity:.85}
 .forgetting-result svg{width:440px;max-width:100%;height:auto;color:inherit;font-size:11px}
 .forgetting-result svg text{fill:currentColor}
@@ -31,29 +29,14 @@ def notebook_html(table: Table, picture: Item | None = None) -> str:
     """The title, the rows and the notes of a table, and a picture beside them.
 
     >>> page = notebook_html(Table("t", "Numbers", "", ("k", "loss"), ((1, 0.5),)))
-    >>> '<td class="number">0.5</td>' in page, "<script" in page
+    >>> '<td class="num">0.5</td>' in page, "<script" in page
     (True, False)
     """
-    numeric = [any(_is_number(row[place]) for row in table.rows) for place in range(len(table.columns))]
-    head = "".join(_cell("th", name, number) for name, number in zip(table.columns, numeric, strict=True))
-    rows = "".join(
-        "<tr>" + "".join(_cell("td", cell(v), number) for v, number in zip(row, numeric, strict=True)) + "</tr>"
-        for row in table.rows
-    )
     drawn = "" if picture is None else f"<div>{figure_drawing(picture).svg}</div>"
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     return (
         f'<style>{STYLE}</style><div class="forgetting-result" style="{css_colours(COLOURS)}">'
         f'<p class="head">{escape(table.title)}</p>'
-        f'<div class="rows"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<div class="rows"><table>{html_rows(table)}</table></div>'
         f"{drawn}{notes}</div>"
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _cell(tag: str, words: str, number: bool) -> str:
-    kind = ' class="number"' if number else ' class="words"' if len(words) > LONG else ""
-    return f"<{tag}{kind}>{escape(words)}</{tag}>"

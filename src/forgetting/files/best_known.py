@@ -15,7 +15,7 @@ from typing import Any
 
 from forgetting.errors import ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.json_and_toml import decode_json
+from forgetting.files.json_and_toml import of_format
 
 LARGER = 1e-6  # relative: by how much a value must exceed what is known to replace it
 
@@ -78,17 +78,8 @@ def unsealed(text: str | bytes, kind: str) -> dict[str, Any]:
     forgetting.errors.ProblemFileError: its content was changed: the SHA-256 does not fit
     """
     data = of_format(text, kind)
-    if data.pop("sha256", None) != seal_of(data):
+    if data.pop("sha256", None) != seal_of({"format": kind, **data}):
         raise ProblemFileError("its content was changed: the SHA-256 does not fit")
-    del data["format"]
-    return data
-
-
-def of_format(text: str | bytes, kind: str) -> dict[str, Any]:
-    """The data of a JSON text of this format; an error for another format."""
-    data = decode_json(text)
-    if data.get("format") != kind:
-        raise ProblemFileError(f"its 'format' entry is {data.get('format')!r:.60}, not {kind!r}")
     return data
 
 

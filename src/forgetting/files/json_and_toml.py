@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,6 +41,28 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ProblemFileError(f"not JSON of this library ({error})") from error
     return data
+
+
+def of_format(text: str | bytes, kind: str) -> dict[str, Any]:
+    """The other entries of a JSON text whose 'format' entry is `kind`; an error for another format."""
+    data = decode_json(text)
+    given = data.pop("format", None)
+    if given != kind:
+        raise ProblemFileError(f"its 'format' entry is {given!r:.60}, not {kind!r}")
+    return data
+
+
+def finite(value: Any, instead: Callable[[float], Any] = lambda _: None) -> Any:
+    """The value with None, or `instead` of the number, in place of NaN and infinity, which JSON does not know.
+
+    >>> finite({"a": (1.0, float("inf"))}), finite([float("nan")], repr)
+    ({'a': [1.0, None]}, ['nan'])
+    """
+    if isinstance(value, Mapping):
+        return {name: finite(part, instead) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part, instead) for part in value]
+    return instead(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_json(path: Path, text: str, kind: str) -> None:

@@ -73,13 +73,13 @@ def write_record(path: str | PathLike[str], kind: str, values: Mapping[str, Any]
     """
     arrays: dict[str, Any] = {}
     text = json.dumps(_encode(values, arrays, DEEPEST), allow_nan=False)
-    write_arrays(as_path(path), {"format": np.array(_format(kind)), "record": np.array(text), **arrays})
+    write_arrays(as_path(path), {"format": np.array(format_name(kind)), "record": np.array(text), **arrays})
 
 
 def read_record(path: str | PathLike[str], kind: str, restore: Callable[[dict[str, Any]], Record]) -> Record:
     """Read values that `write_record` wrote, and return `restore(values)`; errors name the file."""
     arrays = read_arrays(path)
-    if str(arrays.get("format")) != _format(kind):
+    if str(arrays.get("format")) != format_name(kind):
         given = f"its 'format' entry is {str(arrays['format'])!r:.80}" if "format" in arrays else "no 'format' entry"
         raise ProblemFileError(f"{path}: no saved {kind} ({given})")
     with damaged(path, kind):
@@ -89,7 +89,8 @@ def read_record(path: str | PathLike[str], kind: str, restore: Callable[[dict[st
         return restore(record)
 
 
-def _format(kind: str) -> str:
+def format_name(kind: str) -> str:
+    """What the 'format' entry of a file with this content says."""
     return f"forgetting/{kind.replace(' ', '-')}/1"
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from forgetting.figures.items import Curves, Series
+from forgetting.files.json_and_toml import finite
 from forgetting.files.records import typed
 from forgetting.files.store import code_digest
-from forgetting.report.document import Report, Section, finite
+from forgetting.report.document import Report, Section
 from forgetting.report.provenance import preparation_of, problem_hash, versions
 from forgetting.report.settings import Settings, Step, no_step, section_makers
 from forgetting.studies.study import Study

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from forgetting.core.arrays import as_count, as_kind
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, Table, check_key
 from forgetting.figures.text_formats import to_latex
-from forgetting.files.json_and_toml import decode_json
+from forgetting.files.json_and_toml import decode_json, finite
 from forgetting.files.records import typed
 
 FORMAT = "forgetting/report/1"
@@ -111,15 +110,6 @@ class Report:
             raise ProblemFileError(f"not a report of this library (its 'format' entry is not {FORMAT!r})")
         made: Report = typed(cls, rest, "a damaged report")
         return made
-
-
-def finite(value: Any) -> Any:
-    """The value with None in place of NaN and infinity, which JSON does not know."""
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # ----------------------------------------------------------------------------------------------------------------- text

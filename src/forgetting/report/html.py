@@ -9,9 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from forgetting.core.text import escape
-from forgetting.figures.items import Item, Paths, Table, cell
+from forgetting.figures.html_tables import html_rows, symbols
+from forgetting.figures.items import Item, Paths, Table
 from forgetting.figures.lab import lab_html, lab_script, lab_style, playable
-from forgetting.figures.style import COLOURS, DARK, css_colours, greek
+from forgetting.figures.style import COLOURS, DARK, css_colours
 from forgetting.figures.svg import Drawing, figure_drawing
 from forgetting.report.document import Report, Section
 
@@ -145,15 +146,6 @@ def _item(item: Item, drawing: Drawing) -> str:
 
 
 def _table(table: Table) -> str:
-    rows = []
-    for row in table.rows:
-        cells = [
-            f'<td class="num">{_breaks(cell(value))}</td>'
-            if isinstance(value, (int, float)) and not isinstance(value, bool)
-            else f"<td{_mark(value)}>{_breaks(cell(value))}</td>"
-            for value in row
-        ]
-        rows.append("<tr>" + "".join(cells) + "</tr>")
     wide = " compact" if table.compact else " wide"
     notes = "".join(f"<p>{symbols(note)}</p>" for note in table.notes)
     return "\n".join(
@@ -162,51 +154,12 @@ def _table(table: Table) -> str:
             f"<h3>{escape(table.title)}</h3>",
             f'<p class="caption">{symbols(table.caption)}</p>',
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}"><table>',
-            "<thead><tr>" + "".join(f"<th>{escape(name)}</th>" for name in table.columns) + "</tr></thead>",
-            "<tbody>",
-            *rows,
-            "</tbody></table></div>",
+            html_rows(table),
+            "</table></div>",
             f'<div class="notes">{notes}</div>',
             "</div>",
         ]
     )
-
-
-def _mark(value: Any) -> str:
-    good, bad = ("holds",), ("violated", "refuted")
-    return ' class="good"' if value in good else ' class="bad"' if value in bad else ""
-
-
-def _breaks(words: str) -> str:
-    """A cell as HTML: a label may break after its punctuation, so that columns are narrow; a second line is a value."""
-    first, *more = words.split("\n")
-    broken = (
-        re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)
-    )
-    return broken + "".join(f'<span class="value">{escape(line)}</span>' for line in more)
-
-
-def symbols(words: str) -> str:
-    """Formulas in words as HTML: powers, indices, roots and Greek letters.
-
-    >>> symbols("2 S / k^(1/4) at w_0, eta = 1, R^2.")
-    '2 S / k<sup>1/4</sup> at w<sub>0</sub>, η = 1, R<sup>2</sup>.'
-    """
-    text = (
-        escape(greek(words)).replace("&lt;=", "≤").replace("&gt;=", "≥").replace("&#x27;", "'").replace("&quot;", '"')
-    )
-    return re.sub(
-        r"(?<![\w:])(max|min|sum|mean|[^\W\d_])_(?:\(([^()]*)\)|(\w{1,4}?)(?![\w:]))",
-        lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>",
-        _powers(text),
-    )
-
-
-def _powers(text: str) -> str:
-    """Powers as superscripts, also powers of powers."""
-    nested = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
-    power = rf"\^\(({nested})\)|\^(\+|-?\w+(?:\.\w+)*)"
-    return re.sub(power, lambda m: f"<sup>{_powers(m[1] or m[2])}</sup>", text)
 
 
 def _meta(meta: dict[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from forgetting.core.extras import module_for
 from forgetting.core.registry import dashed
 from forgetting.core.text import csv_text, encodable
 from forgetting.errors import ProblemFileError
+from forgetting.files.json_and_toml import finite
 from forgetting.files.outputs import check_output
 from forgetting.files.store import StoredCell
 from forgetting.studies.cells import Cell
@@ -159,21 +159,13 @@ def _csv(columns: Sequence[str], rows: Rows) -> bytes:
 
 
 def _json(columns: Sequence[str], rows: Rows) -> bytes:
-    plain = [{name: _finite(row.get(name)) for name in columns} for row in rows]
+    plain = [{name: finite(row.get(name)) for name in columns} for row in rows]
     return json.dumps(plain, indent=1).encode()
 
 
 def _word(value: Any) -> str:
     """A value as a text: numbers so that they read back to the last digit, lists and dictionaries as JSON."""
     return value if isinstance(value, str) else repr(value) if isinstance(value, float) else json.dumps(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {name: _finite(entry) for name, entry in value.items()}
-    return [_finite(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
 
 #: functions that make the bytes of a file, by its ending

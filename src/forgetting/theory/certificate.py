@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from forgetting.core.arrays import IntArray, Seed, as_count, as_seed, seed_from
 from forgetting.core.progress import Progress, Report, progress_bar, reports_progress
-from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
+from forgetting.errors import ForgettingError
 from forgetting.expectation import expect
 from forgetting.figures.items import Bars
 from forgetting.figures.text_formats import columns_text
-from forgetting.files.json_and_toml import decode_json
-from forgetting.files.records import typed
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.orderings.laws import Independent
-from forgetting.results import Result
+from forgetting.results import PlainResult
 from forgetting.schemes.base import SchemeLike, as_scheme
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
@@ -45,7 +42,6 @@ from forgetting.theory.verdict import TOLERANCE, Verdict
 __all__ = ["BoundRow", "Certificate", "ClaimRow", "Measured", "Residual", "certify"]
 
 WIDTH = 80
-FORMAT = "forgetting/certificate/1"
 MEASURED = ("loss", "forgetting", "regret")
 ORDER = (*MEASURED, "residual", "objective", "averaged_objective", "error")
 
@@ -151,7 +147,7 @@ class ClaimRow:
 
 
 @dataclass(frozen=True, repr=False)
-class Certificate(Result):
+class Certificate(PlainResult):
     """The result of `certify`: plain data, so that `Certificate.from_json(c.to_json()) == c`.
 
     Attributes:
@@ -167,6 +163,7 @@ class Certificate(Result):
     """
 
     kind = "certificate"
+    _beside = ("holds", "meta")  # of the command line
 
     problem: str
     ordering: str
@@ -223,32 +220,6 @@ class Certificate(Result):
         ratios = tuple(row.ratio for row in used)
         return Bars("certificate", "Measured value over bound", "", "measured / bound", names, ratios, marked, 1.0, "1")
 
-    def _saved(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def _restored(cls, values: dict[str, Any]) -> Certificate:
-        if "json" in values:  # files of earlier versions
-            return cls.from_json(str(values["json"]))
-        return super()._restored(values)
-
-    def to_json(self) -> str:
-        """The certificate as JSON text."""
-        return json.dumps(_plain({"format": FORMAT, **asdict(self)}), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Certificate:
-        """Read what `to_json` wrote, also with the `holds` and `meta` of the command line; the rest is refused."""
-        try:
-            data = decode_json(text)
-            if data.pop("format", None) != FORMAT:
-                raise ProblemFileError(f"its 'format' entry is not {FORMAT!r}")
-            own = {name: value for name, value in data.items() if name not in ("holds", "meta")}
-            certificate: Certificate = typed(cls, own, "certificate", unbounded=True)
-        except ProblemFileError as error:
-            raise InvalidInputError(f"not a certificate ({error})") from error
-        return certificate
-
     @property
     def holds(self) -> bool:
         """Whether every identity, and every bound and statement that is not known to be false, holds here."""
@@ -278,15 +249,6 @@ class Certificate(Result):
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return columns_text(list(zip(heads, *rows, strict=True)), WIDTH)
-
-
-def _plain(value: Any) -> Any:
-    """The value with numbers that are not finite as text, since JSON has none."""
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cut(text: str) -> str:

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.files.best_known import check_digest, confirmed, of_format
+from forgetting.files.best_known import check_digest, confirmed
+from forgetting.files.json_and_toml import of_format
 from forgetting.files.records import typed
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance

@@ -9,11 +9,12 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from html import escape
 from typing import Any
 
 from forgetting.core.arrays import IntArray, as_count, as_kind, as_word
+from forgetting.core.text import escape
 from forgetting.errors import InvalidInputError
+from forgetting.figures.html_tables import html_rows
 from forgetting.figures.items import Curves, spread_steps, through
 from forgetting.figures.text_formats import columns_text, escape_latex, latex_number, latex_table, unbroken
 from forgetting.files.records import add_codec, dataclass_codec
@@ -197,7 +198,8 @@ class Table(Result):
         return len(self.rows)
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
-        cells = self._cells(lambda cell, number: _joined(cell.text, cell.mark, number))
+        between = " " if full else "\n"  # a number stands below its formula
+        cells = self._cells(lambda cell, number: between.join(filter(None, (_joined(cell.text, cell.mark), number))))
         return {name: [cells[row][place] for row in rows] for place, name in enumerate(self.columns)}
 
     def figure(self) -> Curves | None:
@@ -251,19 +253,9 @@ class Table(Result):
 
     def to_html(self) -> str:
         """A <table> with caption and footnotes, without scripts."""
-        rows = self._cells(
-            lambda cell, number: (
-                (f"<code>{escape(cell.text)}</code>" if cell.latex else escape(cell.text))
-                + (f" <sup>{escape(cell.mark)}</sup>" if cell.mark else "")
-                + (f"<br>{escape(number)}" if number else "")
-            )
-        )
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        lines = ["<table>", f"<caption>{escape(self.caption)}</caption>", f"<thead><tr>{head}</tr></thead>", "<tbody>"]
-        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
-        lines += ["</tbody>", "<tfoot>"]
-        lines += [f'<tr><td colspan="{len(self.columns)}">{escape(note)}</td></tr>' for note in self.footnotes]
-        return "\n".join([*lines, "</tfoot>", "</table>", ""])
+        notes = [f'<tr><td colspan="{len(self.columns)}">{escape(note)}</td></tr>' for note in self.footnotes]
+        lines = ["<table>", f"<caption>{escape(self.caption)}</caption>", html_rows(self.to_table())]
+        return "\n".join([*lines, "<tfoot>", *notes, "</tfoot>", "</table>", ""])
 
     def _cells(
         self, show: Callable[[Cell, str], str], number: Callable[[Cell, Setting, int], str] = Cell.number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -83,16 +84,8 @@ def bounds_table(table: bounds.Table) -> Table:
     >>> bounds_table(fg.bounds.table("classification")).rows[1][1]
     '1/k^(1/4)'
     """
-    numbers = table.numbers()
-    rows = []
-    for i, row in enumerate(table.rows):
-        cells = []
-        for j, part in enumerate(row):
-            number = numbers[i][j] if numbers else ""
-            words = f"{part.text} {part.mark}".strip()
-            cells.append(f"{words}\n{number}" if number else words)
-        rows.append(tuple(cells))
-    return Table(f"table-{table.name}", TITLES[table.name], table.caption, table.columns, tuple(rows), table.footnotes)
+    shown, title = table.to_table(), TITLES[table.name]
+    return replace(shown, key=f"table-{table.name}", title=title, caption=table.caption, notes=table.footnotes)
 
 
 @cache
