@@ -308,7 +308,8 @@ class Modes:
     def room(self, k: int, *, summed: bool = False) -> float:
         """A bound on |W_k|, or on its sum over steps, by which rounding errors of inner products are multiplied."""
         affine, top = self.affine, np.array([self.top])
-        pushes = np.array([np.linalg.norm(affine.pushes[m], 2) for m in affine.drawn])
+        drawn = affine.drawn if affine.pushes.size else ()  # older versions of NumPy have no norm of an empty matrix
+        pushes = np.array([np.linalg.norm(affine.pushes[m], 2) for m in drawn])
         pushed = float(np.sum(affine.moments.probability[0][affine.drawn] * pushes)) if len(pushes) else 0.0
         spread, start = float(np.linalg.norm(affine.spread)), float(np.linalg.norm(affine.second))
         start += 2 * np.sqrt(start) * affine.far + EPS * affine.far**2  # z was rounded before it was split
