@@ -257,9 +257,10 @@ def test_labels_that_are_no_classes_are_refused_with_the_place(name, tmp_path):
     assert ("rows.csv" in str(error.value)) == ("column" in words)
 
 
-def test_times_are_no_classes():
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_are_no_classes(unit):
     with pytest.raises(InvalidInputError, match="row 0, column 'y': '2024-01-01' is not a number"):
-        fg.load(frame(pd.date_range("2024-01-01", periods=5).repeat(20)))
+        fg.load(frame(pd.date_range("2024-01-01", periods=5).as_unit(unit).repeat(20)))
 
 
 def test_two_values_are_classes_where_the_caller_says_so(tmp_path):

@@ -163,6 +163,8 @@ def column_numbers(values: NDArray[Any]) -> tuple[Array, NDArray[np.bool_]]:
     """
     if values.dtype.kind in "biuf":
         return numbers(values, "a column"), np.zeros(len(values), dtype=bool)
+    if values.dtype.kind in "mM":  # times count nanoseconds, which are no numbers of the user
+        return np.full(len(values), np.nan), ~np.isnat(values)
     parsed = [_number(value) for value in values.tolist()]
     return (
         np.array([np.nan if number is None else number for number in parsed], dtype=np.float64),
