@@ -49,7 +49,12 @@ if TYPE_CHECKING:
     from forgetting import bounds, checks, claims, datasets, reductions, solver, studies, worstcase
     from forgetting.auditing import audit
     from forgetting.claims import certify
-    from forgetting.estimators import ContinualClassifier, ContinualRegressor
+    from forgetting.estimators import (
+        ContinualClassifier,
+        ContinualRegressor,
+        IncrementalRidge,
+        IncrementalRidgeClassifier,
+    )
     from forgetting.figures.items import Series
     from forgetting.solver import solve
     from forgetting.studies import Study
@@ -68,6 +73,8 @@ __all__ = [
     "Ensemble",
     "Expectation",
     "Halfspace",
+    "IncrementalRidge",
+    "IncrementalRidgeClassifier",
     "KernelTasks",
     "Polyhedron",
     "Problem",
@@ -123,6 +130,8 @@ use_bound_curves(_bound_curves)
 _LATER = {
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",
+    "IncrementalRidge": "forgetting.estimators",
+    "IncrementalRidgeClassifier": "forgetting.estimators",
     "Study": "forgetting.studies",
     "adversarial_search": "forgetting.worstcase",
     "audit": "forgetting.auditing",

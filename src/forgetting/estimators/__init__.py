@@ -6,7 +6,8 @@ loop from its current weights, and keeps the history.
 
 from forgetting.core.names import only
 from forgetting.estimators.classifier import ContinualClassifier
+from forgetting.estimators.incremental_ridge import IncrementalRidge, IncrementalRidgeClassifier
 from forgetting.estimators.regressor import ContinualRegressor
 
-__all__ = ["ContinualClassifier", "ContinualRegressor"]
+__all__ = ["ContinualClassifier", "ContinualRegressor", "IncrementalRidge", "IncrementalRidgeClassifier"]
 __dir__ = only(__all__)

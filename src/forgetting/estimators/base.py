@@ -414,7 +414,7 @@ def read_visits(
     if order is None:
         wanted = list(tasks)
     else:
-        named = [_plain(name) for name in as_list(order, "order")]
+        named = [plain_id(name) for name in as_list(order, "order")]
         wanted = [name for name in named if name in tasks]
         if not named:
             raise InvalidInputError("order is empty; name at least one task")
@@ -430,7 +430,7 @@ def _single(task_id: Any, kept: Any, taken: Sequence[Hashable]) -> dict[Hashable
     number = len(taken)
     while number in taken:
         number += 1
-    return {number if task_id is None else _plain(task_id): kept}
+    return {number if task_id is None else plain_id(task_id): kept}
 
 
 def _grouped(task_id: Any, kept: Any, rows: int, *, given: bool) -> dict[Hashable, Any]:
@@ -444,10 +444,10 @@ def _grouped(task_id: Any, kept: Any, rows: int, *, given: bool) -> dict[Hashabl
         warnings.warn(words, ChoiceWarning, stacklevel=5)
     for words in groups.doubts:
         warnings.warn(words, DataWarning, stacklevel=5)
-    return {_plain(owner[own[0]]): own for own in (places[own] for own in groups.rows)}
+    return {plain_id(owner[own[0]]): own for own in (places[own] for own in groups.rows)}
 
 
-def _plain(value: Any) -> Hashable:
+def plain_id(value: Any) -> Hashable:
     """A task id as a Python object, so that 1 and np.int64(1) print alike."""
     plain = value.item() if isinstance(value, np.generic | np.ndarray) and value.size == 1 else value
     if not isinstance(plain, Hashable) or plain != plain:

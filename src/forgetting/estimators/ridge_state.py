@@ -1,0 +1,446 @@
+"""What a ridge regression keeps of all rows: the triangle of a QR factorisation, which holds data and no penalty.
+
+Rows (1, x - s) beside targets y - t, each times the root of its weight, have the factorisation Q [R Z; 0 E]: R is
+triangular with a row for the constant and for each feature, and only the squared lengths of the columns of E are kept.
+The shifts s and t are the means of the first rows; they take off digits that all rows share. For every w and b
+
+    sum_i s_i |y_i - x_i.w - b|^2 = |Z - R (b', w)|^2 + |E|^2,   b' = b + s.w - t,
+
+so that the solution for every penalty, with or without an intercept, follows from R and Z alone. Rows are added by
+orthogonal transformations (LAPACK's tpqrt, Householder's reflections in blocks) and never by inner products of columns,
+which would square the condition number.
+
+Cost: 2 n p^2 + 4 n p c operations for n rows, p = d + 1 and c outputs; memory p (p + c) numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+from forgetting.compute.devices import HOST, Device
+from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS, quietly
+from forgetting.errors import InvalidInputError, NotSupportedError
+
+BLOCK = 1024  # rows that are factorised at once
+DEVICE_BLOCK = 2**25  # numbers that are factorised at once on a device
+PANEL = 32  # columns of a panel of LAPACK's factorisation
+#: The backward error of a step on m rows of p columns, relative to the columns, in units of EPS sqrt(m p): rounding
+#: errors that are independent give less than 1 (Connolly and Higham 2023), and measured ones less than 0.1.
+GROWTH = 1.0
+STRENGTHS = 200  # penalties that are tried between the least and the largest
+
+Rows = Callable[[slice], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeState:
+    """The rows so far, as R, Z and |E|^2, each a sum over rows with weights.
+
+    Attributes:
+        factor: R, (p, p), upper triangular.
+        targets: Z, (p, c).
+        left: (c,), the squared lengths of the columns of E: what no w and b can fit.
+        shift: (d,), s.
+        target_shift: (c,), t.
+        rows: how many rows there are.
+        weight: the sum of their weights.
+        steps: the sum over steps of the number of rows that the step factorised, for the bound on rounding errors.
+        lost: what rounding errors of removing rows add to R'R, and to the columns of R'Z: two numbers.
+        device: where R and Z are.
+    """
+
+    factor: Any
+    targets: Any
+    left: Array
+    shift: Array
+    target_shift: Array
+    rows: int = 0
+    weight: float = 0.0
+    steps: float = 0.0
+    lost: tuple[float, float] = (0.0, 0.0)
+    device: Any = HOST
+
+    @classmethod
+    def empty(cls, shift: Array, target_shift: Array, device: Device = HOST) -> Self:
+        """No rows yet, of features and targets with these shifts.
+
+        >>> RidgeState.empty(np.zeros(2), np.zeros(1)).factor.shape
+        (3, 3)
+        """
+        p, c = len(shift) + 1, len(target_shift)
+        factor, targets = np.zeros((p, p), order="F"), np.zeros((p, c), order="F")
+        return cls(device.put(factor), device.put(targets), np.zeros(c), shift, target_shift, device=device)
+
+    # --------------------------------------------------------------------------------------------------- adding rows
+
+    def with_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> Self:
+        """The state with more rows.
+
+        Args:
+            X: (n, d), dense or sparse, or an array on the device.
+            targets: gives the targets of some of the rows, (n, c).
+            weights: (n,), of at least 0; None for 1.
+
+        >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([[1.0], [2.0], [3.0]])
+        >>> state = RidgeState.empty(np.zeros(1), np.zeros(1)).with_rows(X, lambda cut: y[cut])
+        >>> [part.round(6).tolist() for part in state.decomposed(True).solution(0.0)]
+        [[[1.0]], [1.0]]
+        """
+        n, p = X.shape[0], len(self.shift) + 1
+        size = BLOCK if self.device.host else max(4 * p, DEVICE_BLOCK // (p + len(self.left)))
+        # a call that is interrupted leaves this state as it was
+        state = self._copy()
+        shift = state.device.put(self.shift)
+        for first in range(0, n, size):
+            cut = slice(first, min(first + size, n))
+            state = state._with_block(*state._block(X, targets, weights, cut, shift))
+        return replace(
+            state,
+            rows=self.rows + (n if weights is None else int(np.count_nonzero(weights))),
+            weight=self.weight + (float(n) if weights is None else float(weights.sum())),
+        )._finite()
+
+    def _copy(self) -> Self:
+        if not self.device.host:  # arrays there are never changed in place
+            return self
+        return replace(self, factor=self.factor.copy(order="F"), targets=self.targets.copy(order="F"))
+
+    def _block(self, X: Any, targets: Rows, weights: Array | None, cut: slice, shift: Any) -> tuple[Any, Any]:
+        """(1, x - s) and y - t of some rows, times the roots of their weights, in float64."""
+        own, device = X[cut], self.device
+        D = targets(cut) - self.target_shift
+        roots = None if weights is None else np.sqrt(weights[cut])[:, None]
+        if not device.host:
+            xp = device.xp
+            there = xp.asarray(own, dtype=xp.float64, device=device.where) if _has_namespace(own) else device.put(own)
+            ones = xp.ones((there.shape[0], 1), dtype=xp.float64, device=device.where)
+            B, D = xp.concat([ones, there - shift], axis=1), device.put(D)
+            return (B, D) if roots is None else (B * device.put(roots), D * device.put(roots))
+        B = np.empty((own.shape[0], len(self.shift) + 1), order="F")
+        B[:, 0] = 1.0
+        B[:, 1:] = own.toarray() if hasattr(own, "toarray") else own
+        B[:, 1:] -= shift
+        D = np.array(D, dtype=np.float64, order="F")
+        if roots is not None:
+            B *= roots
+            D *= roots
+        return B, D
+
+    def _with_block(self, B: Any, D: Any, *, triangular: bool = False) -> Self:
+        """The state with rows B beside targets D, which are overwritten; B may be upper triangular."""
+        steps = self.steps + B.shape[0]
+        if self.device.host:
+            tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (B,))
+            count = min(B.shape) if triangular else 0
+            with quietly():
+                R, V, T, _ = tpqrt(count, min(PANEL, B.shape[1]), self.factor, B, overwrite_a=1, overwrite_b=1)
+                Z, D, _ = tpmqrt(count, V, T, self.targets, D, trans="T", overwrite_a=1, overwrite_b=1)
+                left = self.left + np.einsum("ij,ij->j", D, D)
+            return replace(self, factor=R, targets=Z, left=left, steps=steps)
+        xp, p = self.device.xp, B.shape[1]
+        stacked = xp.concat([xp.concat([self.factor, self.targets], axis=1), xp.concat([B, D], axis=1)], axis=0)
+        both = xp.linalg.qr(stacked, mode="r").R
+        rest = self.device.take(both[p:, p:])
+        left = self.left + np.einsum("ij,ij->j", rest, rest)
+        return replace(self, factor=both[:p, :p], targets=both[:p, p:], left=left, steps=steps)
+
+    def _finite(self) -> Self:
+        values = self.device.take(self.factor), self.device.take(self.targets), self.left
+        if not all(np.isfinite(part).all() for part in values):
+            raise InvalidInputError("X or y holds numbers so large that their squares overflow; rescale the columns")
+        return self
+
+    # ------------------------------------------------------------------------------------------ states out of states
+
+    def joined(self, other: RidgeState) -> Self:
+        """The state of the rows of both."""
+        if not other.rows:
+            return self
+        moved = other.shifted(self.shift, self.target_shift)
+        state = self._copy()._with_block(*moved._copy()._parts, triangular=True)
+        return replace(
+            state,
+            left=state.left + moved.left,
+            rows=self.rows + other.rows,
+            weight=self.weight + other.weight,
+            steps=self.steps + other.steps + len(self.shift) + 1,
+            lost=(self.lost[0] + moved.lost[0], self.lost[1] + moved.lost[1]),
+        )._finite()
+
+    @property
+    def _parts(self) -> tuple[Any, Any]:
+        return self.factor, self.targets
+
+    def shifted(self, shift: Array, target_shift: Array) -> Self:
+        """The same rows with other shifts: only the first row of R and Z changes."""
+        factor, targets = (self.device.take(part).copy(order="F") for part in self._parts)
+        factor[0, 1:] += factor[0, 0] * (self.shift - shift)
+        targets[0] += factor[0, 0] * (self.target_shift - target_shift)
+        put = self.device.put
+        return replace(self, factor=put(factor), targets=put(targets), shift=shift, target_shift=target_shift)
+
+    def with_outputs(self, count: int, places: Sequence[int]) -> Self:
+        """The state with `count` outputs, of which ours are at `places`; all rows so far have 0 in the others."""
+        if count == len(self.left):
+            return self
+
+        def spread(part: Array) -> Array:
+            wide = np.zeros((*part.shape[:-1], count), order="F")
+            wide[..., list(places)] = part
+            return wide
+
+        targets = self.device.put(spread(self.device.take(self.targets)))
+        return replace(self, targets=targets, left=spread(self.left), target_shift=spread(self.target_shift))
+
+    def without_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> Self:
+        """The state without rows that it was given before; see `Removal` for how, and for what is refused."""
+        state, size = replace(self, device=HOST, factor=self._here[0], targets=self._here[1]), len(self.shift) + 1
+        rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
+        weight = float(rows) if weights is None else float(weights.sum())
+        if rows > self.rows or weight > self.weight * (1 + 8 * EPS):
+            raise InvalidInputError(
+                f"{rows} rows of weight {weight:g} cannot be removed from {self.rows} rows of weight {self.weight:g}: "
+                "some of them were never learned"
+            )
+        for first in range(0, X.shape[0], size):
+            cut = slice(first, first + size)
+            state = state._without_block(*state._block(X, targets, weights, cut, self.shift))
+        left_rows = self.rows - rows
+        if not left_rows:
+            return type(self).empty(self.shift, self.target_shift, self.device)
+        put = self.device.put
+        return replace(
+            state,
+            factor=put(state.factor),
+            targets=put(state.targets),
+            rows=left_rows,
+            weight=self.weight - weight,
+            device=self.device,
+        )
+
+    def _without_block(self, B: Array, D: Array) -> Self:
+        """The state without rows B and their targets D.
+
+        With a = R^-T B' the rows of [a; S], S'S = I - a'a, are orthonormal columns, and an orthonormal basis [W; V] of
+        what is orthogonal to them gives R' = W'R with R'R' = R'R - B'B. Rows that were learned have |a| <= 1.
+        """
+        R, Z = self.factor, self.targets
+        size, scale = float(np.linalg.norm(R)), float(np.linalg.norm(Z))
+        noise = self.rounding * size
+        left, sigma, right = np.linalg.svd(R)
+        rank = int(np.count_nonzero(sigma > noise))
+        inner = B @ right[:rank].T
+        beyond = float(np.linalg.norm(B - inner @ right[:rank]))
+        if beyond > 1e3 * noise:
+            raise _never_learned("their columns are no combination of those of the rows so far")
+        a = left[:, :rank] @ (inner / sigma[:rank]).T
+        squares, turn = np.linalg.eigh(np.eye(a.shape[1]) - a.T @ a)
+        doubt = 1e3 * self.rounding * (size / sigma[rank - 1] if rank else 1.0)
+        if squares[0] < -max(doubt, 1e-10):
+            raise _never_learned("the rows that would be left had a negative sum of squares")
+        roots = np.sqrt(np.maximum(squares, 0.0))
+        S = roots[:, None] * turn.T
+        rest = turn.T @ (D - a.T @ Z)
+        small = roots <= np.sqrt(doubt)
+        E = np.where(small[:, None], 0.0, rest / np.where(small, 1.0, roots)[:, None])
+        left_over = self.left - np.einsum("ij,ij->j", E, E)
+        floor = 1e3 * self.rounding * (scale**2 + self.left.max(initial=0.0) + float(np.linalg.norm(D)) ** 2)
+        if (left_over < -floor / max(float(roots[~small].min(initial=1.0)) ** 2, EPS)).any():
+            raise _never_learned("their targets would leave a negative sum of squares")
+        Q = np.linalg.qr(np.concatenate([a, S]), mode="complete")[0][:, a.shape[1] :]
+        factor, turned = np.linalg.qr(Q[: len(R)].T @ R), Q[: len(R)].T @ Z + Q[len(R) :].T @ E
+        clipped = float(np.maximum(-squares, 0.0).max()) + float(squares[small].max(initial=0.0))
+        step = 8 * EPS * np.sqrt(len(R)) + self.rounding
+        rows = float(np.linalg.norm(B))
+        return replace(
+            self,
+            factor=np.asfortranarray(factor.R),
+            targets=np.asfortranarray(factor.Q.T @ turned),
+            left=np.maximum(left_over, 0.0),
+            lost=(
+                self.lost[0] + step * size**2 + clipped * rows**2,
+                self.lost[1] + step * size * scale + float(np.linalg.norm(rest[small])) * rows,
+            ),
+        )
+
+    # -------------------------------------------------------------------------------------------------- reading it
+
+    @property
+    def _here(self) -> tuple[Array, Array]:
+        """R and Z as NumPy arrays."""
+        return self.device.take(self.factor), self.device.take(self.targets)
+
+    @cached_property
+    def rounding(self) -> float:
+        """A bound on the backward error of R and Z, relative to the lengths of their columns.
+
+        Rounding errors count as independent with mean 0, so that they grow like the root of the number of operations
+        on an entry; a proof without that assumption gives the square.
+        """
+        p = len(self.shift) + 1
+        return float(GROWTH * EPS * np.sqrt(p * (self.steps + p)))
+
+    @cached_property
+    def as_signs(self) -> RidgeState:
+        """The state for targets 2 y - 1: for those of 1 and 0, the state for 1 and -1."""
+        return replace(self, targets=2 * self.targets, left=4 * self.left, target_shift=2 * self.target_shift - 1)
+
+    @cached_property
+    def _decompositions(self) -> dict[bool, Decomposition]:
+        return {}
+
+    def decomposed(self, intercept: bool) -> Decomposition:
+        """The singular value decomposition that gives the solutions for all penalties; made once."""
+        if intercept not in self._decompositions:
+            self._decompositions[intercept] = self._decomposed(intercept)
+        return self._decompositions[intercept]
+
+    def _decomposed(self, intercept: bool) -> Decomposition:
+        R, Z = self._here
+        if not intercept:  # rows x and targets y themselves
+            R, Z = R.copy(), Z.copy()
+            R[0, 1:] += R[0, 0] * self.shift
+            Z[0] += R[0, 0] * self.target_shift
+            M, z = R[:, 1:], Z
+        else:
+            M, z = R[1:, 1:], Z[1:]
+        left, sigma, right = np.linalg.svd(M, full_matrices=False)
+        inner = left.T @ z
+        beside = np.maximum(np.einsum("ij,ij->j", z, z) - np.einsum("ij,ij->j", inner, inner), 0.0)
+        top = float(np.max(sigma, initial=0.0))
+        error = self.rounding * (float(np.linalg.norm(R[:, 1:])) / top if top else 1.0)
+        return Decomposition(self, intercept, sigma, right, inner, self.left + beside, error)
+
+    def squared_errors(self, coef: Array, intercept: Array) -> Array:
+        """sum_i s_i (y_i - x_i.w - b)^2 for w (..., c, d) and b (..., c), in the shape of b."""
+        R, Z = self._here
+        start = intercept + coef @ self.shift - self.target_shift
+        turned = np.concatenate([start[..., None], coef], axis=-1) @ R.T  # (..., c, p)
+        missed = turned - Z.T
+        return np.asarray(np.einsum("...j,...j->...", missed, missed) + self.left)
+
+
+def _never_learned(why: str) -> InvalidInputError:
+    return InvalidInputError(f"these rows were not learned, or not with these targets and weights: {why}")
+
+
+def _has_namespace(array: Any) -> bool:
+    """Whether an array lives on a device of its own (torch, CuPy)."""
+    return not isinstance(array, np.ndarray) and hasattr(array, "device") and not hasattr(array, "toarray")
+
+
+class Strengths(NamedTuple):
+    """Squared errors over rows for several penalties, (penalties, outputs), and the degrees of freedom of each."""
+
+    alphas: Array
+    errors: Array
+    freedom: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """The singular value decomposition of the centred rows (with an intercept) or of the rows themselves (without).
+
+    Attributes:
+        state: the rows.
+        intercept: whether there is an intercept.
+        sigma: the singular values.
+        right: the right singular vectors, as rows.
+        inner: the targets along the left singular vectors, (len(sigma), c).
+        left: the squared lengths of what is orthogonal to these, (c,).
+        error: a bound on the backward error, relative to the largest singular value.
+    """
+
+    state: RidgeState
+    intercept: bool
+    sigma: Array
+    right: Array
+    inner: Array
+    left: Array
+    error: float
+
+    def solution(self, alpha: float) -> tuple[Array, Array]:
+        """w (c, d) and b (c,) for a penalty; without one, the shortest w of all least-squares solutions."""
+        coef = (self._gains(alpha)[:, None] * self.inner).T @ self.right
+        return coef, self.intercepts(coef)
+
+    def intercepts(self, coef: Array) -> Array:
+        """b for w of the shape (..., c, d); 0 without an intercept."""
+        state = self.state
+        if not self.intercept or not state.rows:
+            return np.zeros(coef.shape[:-1])
+        R, Z = state._here
+        start = (Z[0] - coef @ R[0, 1:]) / R[0, 0]
+        return np.asarray(start + state.target_shift - coef @ state.shift)
+
+    def _gains(self, alpha: float) -> Array:
+        """sigma / (sigma^2 + alpha), and 0 where sigma is a rounding error of 0 and nothing is penalised."""
+        if alpha == 0:
+            known = self.sigma > self.error * self.sigma.max(initial=0.0)
+            return np.where(known, 1 / np.where(known, self.sigma, 1.0), 0.0)
+        return np.asarray(self.sigma / (self.sigma**2 + alpha))
+
+    def errors_of(self, alphas: Array) -> Strengths:
+        """The squared errors on the rows themselves for several penalties, and the degrees of freedom."""
+        fitted = self.sigma * np.array([self._gains(alpha) for alpha in alphas.tolist()]).reshape(len(alphas), -1)
+        missed = np.where(alphas[:, None] > 0, alphas[:, None] / (self.sigma**2 + alphas[:, None]), 1 - fitted)
+        errors = missed**2 @ self.inner**2 + self.left
+        return Strengths(alphas, errors, fitted.sum(axis=1) + self.intercept)
+
+    def generalised(self, alphas: Array) -> Array:
+        """The criterion of generalised cross-validation, n sum_j |residual_j|^2 / (n - freedom)^2, for each penalty.
+
+        n is the sum of weights (Golub, Heath and Wahba 1979); infinite where no degrees of freedom are left.
+        """
+        _, errors, freedom = self.errors_of(alphas)
+        n = self.state.weight
+        spare = n - freedom
+        enough = spare > 1e-9 * n
+        return np.where(enough, n * errors.sum(axis=1) / np.where(enough, spare, 1.0) ** 2, np.inf)
+
+    def grid(self) -> Array:
+        """Penalties from where nothing is penalised, up to rounding errors, to where everything is."""
+        top = float(self.sigma.max(initial=0.0)) ** 2 or 1.0
+        return np.geomspace(max(self.error, 1e-12) * top, 1e3 * top, STRENGTHS)
+
+    def coefficient_errors(self, alpha: float) -> Array:
+        """A bound on the rounding error of each output's w, as a length.
+
+        Wedin's bound on the solution of [A; sqrt(alpha) I] w = [y; 0] with relative errors e of A and y,
+        e k / (1 - e k) (2 |w| + (k + 1) |r| / |A|), k the condition number of the regularised matrix and r its
+        residual; and, after rows were removed, the error of A'A divided by the least sigma^2 + alpha.
+        """
+        coef, _ = self.solution(alpha)
+        lengths = np.linalg.norm(coef, axis=1)
+        known = self.sigma[self._gains(alpha) > 0]
+        least = float(known.min(initial=np.inf)) if alpha == 0 else float(self.sigma.min(initial=np.inf))
+        if not len(known) or not np.isfinite(least):
+            return np.zeros(len(lengths))
+        low = least**2 + alpha
+        top = float(self.sigma.max()) ** 2 + alpha
+        k = float(np.sqrt(top / low))
+        residual = np.sqrt(self.errors_of(np.array([alpha])).errors[0] + alpha * lengths**2)
+        spare = 1 - self.error * k
+        removed = (self.state.lost[0] * lengths + self.state.lost[1]) / low
+        if spare <= 0:
+            return np.full(len(lengths), np.inf)
+        wedin = self.error * k / spare * (2 * lengths + (k + 1) * residual / np.sqrt(top))
+        return np.asarray(wedin + removed)
+
+
+def left_out(states: Sequence[RidgeState]) -> list[RidgeState]:
+    """For each state the join of all others: two joins a state, from the left and from the right."""
+    if len(states) < 2:
+        raise NotSupportedError("leaving a task out needs at least two tasks")
+    before: list[RidgeState] = list(accumulate(states, RidgeState.joined))
+    after: list[RidgeState] = list(accumulate(reversed(states), RidgeState.joined))[::-1]
+    inside = [before[place - 1].joined(after[place + 1]) for place in range(1, len(states) - 1)]
+    return [after[1], *inside, before[-2]]
