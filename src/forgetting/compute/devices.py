@@ -44,6 +44,7 @@ class Device:
     speed: float = 1.0
     _back: Callable[[Any], Any] = field(default=np.asarray, repr=False)
     _free: Callable[[], float] | None = field(default=None, repr=False)
+    _triangle: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     @property
     def host(self) -> bool:
@@ -78,6 +79,10 @@ class Device:
     def empty(self, *shape: int) -> Any:
         """Room for numbers in float64, there."""
         return self.xp.empty(shape, dtype=self.xp.float64, device=self.where)
+
+    def triangle(self, array: Any) -> Any:
+        """R of the QR factorisation of a matrix there with at least as many rows as columns, by reflections."""
+        return self.xp.linalg.qr(array)[1] if self._triangle is None else self._triangle(array)
 
     def recorded(self, function: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
         """The function for many calls on arrays: on a CUDA device of torch a call is one launch after the first.
@@ -175,9 +180,12 @@ def _torch(device: Any) -> Device:
             f"device={str(where)!r}: torch {torch.__version__} sees no GPU; leave out device= to compute on the CPU, "
             "or install torch with CUDA and a driver"
         )
+    def triangle(array: Any) -> Any:
+        return torch.linalg.qr(array, mode="r").R
+
     name, spec = f"torch device {where}", str(where)
     if where.type != "cuda":
-        return Device(spec, name, xp, where, _back=_from_torch)
+        return Device(spec, name, xp, where, _back=_from_torch, _triangle=triangle)
     with contextlib.suppress(Exception):  # a number that is out of range is refused later
         name = f"{name} ({torch.cuda.get_device_name(where)})"
 
@@ -186,7 +194,7 @@ def _torch(device: Any) -> Device:
         kept = torch.cuda.memory_reserved(where) - torch.cuda.memory_allocated(where)
         return float(torch.cuda.mem_get_info(where)[0] + kept)
 
-    return Device(spec, name, xp, where, GPU_SPEED, _from_torch, free)
+    return Device(spec, name, xp, where, GPU_SPEED, _from_torch, free, triangle)
 
 
 def _from_torch(array: Any) -> Any:
@@ -200,7 +208,14 @@ def _cupy(device: Any) -> Device:
         raise InvalidInputError(f"device must be 'cupy' or 'cupy:' with the number of a GPU, got {device!r:.80}")
     where = cupy.cuda.Device(int(number))
     return Device(
-        f"cupy:{number}", f"CuPy device {number}", xp, where, GPU_SPEED, cupy.asnumpy, lambda: where.mem_info[0]
+        f"cupy:{number}",
+        f"CuPy device {number}",
+        xp,
+        where,
+        GPU_SPEED,
+        cupy.asnumpy,
+        lambda: where.mem_info[0],
+        lambda array: cupy.linalg.qr(array, mode="r"),
     )
 
 

@@ -270,7 +270,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         return self
 
     def learn_source(self, X: Any, y: Any = None) -> Self:
-        """Learn rows from disk, part by part: what `RegressionTasks.from_source` reads, .npy or Parquet files or folders.
+        """Learn rows from disk, part by part, from all that `RegressionTasks.from_source` reads (.npy, Parquet, folders).
 
         >>> import tempfile, pathlib
         >>> import forgetting as fg
