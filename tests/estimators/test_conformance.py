@@ -12,6 +12,10 @@ import forgetting as fg
         fg.ContinualRegressor(scheme=fg.schemes.Ridge(0.1), keep_history=False),
         fg.ContinualClassifier(),
         fg.ContinualClassifier(fit_intercept=False, keep_history=False),
+        fg.IncrementalRidge(),
+        fg.IncrementalRidge("gcv", False, features=20, keep_tasks=True),
+        fg.IncrementalRidgeClassifier(),
+        fg.IncrementalRidgeClassifier(0.1, False, features=20),
     ]
 )
 def test_scikit_learn_check(estimator, check):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -131,8 +131,8 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         """The state of the targets that the coefficients are for."""
         raise NotImplementedError
 
-    def _widened(self, other: Any) -> tuple[RidgeState, dict[Hashable, RidgeState], dict[str, Any]]:
-        """The states of another estimator with our outputs; ours are widened, too. Raises if they do not fit."""
+    def _aligned(self, other: Any) -> tuple[Callable[[Any, RidgeState], RidgeState], dict[str, Any]]:
+        """A function that gives the states of either estimator the outputs of both, and attributes to set; or raise."""
         raise NotImplementedError
 
     def _score_rows(self, coef: Array, intercept: Array, X: Any, y: Any, weights: Array | None) -> tuple[Array, str]:
@@ -270,7 +270,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         return self
 
     def learn_source(self, X: Any, y: Any = None) -> Self:
-        """Learn rows from disk, part by part, from all that `RegressionTasks.from_source` reads (.npy, Parquet, folders).
+        """Learn rows from disk, part by part: files or folders (.npy, Parquet), as `RegressionTasks.from_source` reads.
 
         >>> import tempfile, pathlib
         >>> import forgetting as fg
@@ -313,11 +313,12 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError("the names of the features differ; give both the same columns in the same order")
         if self.keep_tasks != other.keep_tasks:
             raise InvalidInputError("keep_tasks differs: both keep tasks, or none")
-        state, tasks, attributes = self._widened(self)
-        theirs, their_tasks, _ = self._widened(other)
-        new = state.joined(theirs)
-        for name, task in their_tasks.items():
-            tasks[name] = tasks[name].joined(task) if name in tasks else task
+        align, attributes = self._aligned(other)
+        new = align(self, self._state).joined(align(other, other._state))
+        tasks = {name: align(self, task) for name, task in self._tasks.items()}
+        for name, task in other._tasks.items():
+            own = align(other, task)
+            tasks[name] = tasks[name].joined(own) if name in tasks else own
         for name, value in attributes.items():
             setattr(self, name, value)
         self._state, self._tasks = new, tasks
@@ -720,12 +721,12 @@ class IncrementalRidge(RegressorMixin, _Incremental):  # type: ignore[misc]
     def _as_learned(self, state: RidgeState) -> RidgeState:
         return state
 
-    def _widened(self, other: Any) -> tuple[RidgeState, dict[Hashable, RidgeState], dict[str, Any]]:
+    def _aligned(self, other: Any) -> tuple[Callable[[Any, RidgeState], RidgeState], dict[str, Any]]:
         if (other._flat, len(other._state.left)) != (self._flat, len(self._state.left)):
             raise InvalidInputError(
                 f"the other has {len(other._state.left)} outputs, and this one {len(self._state.left)}"
             )
-        return other._state, dict(other._tasks), {}
+        return lambda model, state: state, {}
 
     def _score_rows(self, coef: Array, intercept: Array, X: Any, y: Any, weights: Array | None) -> tuple[Array, str]:
         truth = real_array(y, "y").reshape(X.shape[0], -1)
@@ -821,11 +822,13 @@ class IncrementalRidgeClassifier(ClassifierMixin, _Incremental):  # type: ignore
     def _as_learned(self, state: RidgeState) -> RidgeState:
         return state.as_signs
 
-    def _widened(self, other: Any) -> tuple[RidgeState, dict[Hashable, RidgeState], dict[str, Any]]:
+    def _aligned(self, other: Any) -> tuple[Callable[[Any, RidgeState], RidgeState], dict[str, Any]]:
         known = _union([self.classes_, other.classes_])
-        places = np.searchsorted(known, other.classes_).tolist()
-        tasks = {name: task.with_outputs(len(known), places) for name, task in other._tasks.items()}
-        return other._state.with_outputs(len(known), places), tasks, {"classes_": known}
+
+        def align(model: Any, state: RidgeState) -> RidgeState:
+            return state.with_outputs(len(known), np.searchsorted(known, model.classes_).tolist())
+
+        return align, {"classes_": known}
 
     def _score_rows(self, coef: Array, intercept: Array, X: Any, y: Any, weights: Array | None) -> tuple[Array, str]:
         labels = column_or_1d(y)

@@ -26,7 +26,7 @@ from scipy.linalg import get_lapack_funcs
 
 from forgetting.compute.devices import HOST, Device
 from forgetting.core.arrays import Array
-from forgetting.core.numerical import EPS, quietly
+from forgetting.core.numerical import EPS, SQUARED, quietly
 from forgetting.errors import InvalidInputError, NotSupportedError
 
 BLOCK = 1024  # rows that are factorised at once
@@ -156,8 +156,8 @@ class RidgeState:
         return replace(self, factor=both[:p, :p], targets=both[:p, p:], left=left, steps=steps)
 
     def _finite(self) -> Self:
-        values = self.device.take(self.factor), self.device.take(self.targets), self.left
-        if not all(np.isfinite(part).all() for part in values):
+        largest = [float(np.max(np.abs(part), initial=0.0)) for part in self._here]
+        if not max(largest) ** 2 <= SQUARED or not np.isfinite(self.left).all():
             raise InvalidInputError("X or y holds numbers so large that their squares overflow; rescale the columns")
         return self
 
