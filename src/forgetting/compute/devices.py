@@ -180,6 +180,7 @@ def _torch(device: Any) -> Device:
             f"device={str(where)!r}: torch {torch.__version__} sees no GPU; leave out device= to compute on the CPU, "
             "or install torch with CUDA and a driver"
         )
+
     def triangle(array: Any) -> Any:
         return torch.linalg.qr(array, mode="r").R
 

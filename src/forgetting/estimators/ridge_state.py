@@ -16,22 +16,24 @@ Cost: 2 n p^2 + 4 n p c operations for n rows, p = d + 1 and c outputs; memory p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
 from forgetting.compute.devices import HOST, Device
+from forgetting.compute.threads import cores, one_thread
+from forgetting.compute.triangular import add_rows
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import EPS, SQUARED, quietly
 from forgetting.errors import InvalidInputError, NotSupportedError
 
-BLOCK = 1024  # rows that are factorised at once
+BLOCK = 512  # rows that are factorised at once
+CHAINS = 4  # parts of a call, at most, that are factorised side by side and then joined
 DEVICE_BLOCK = 2**25  # numbers that are factorised at once on a device
-PANEL = 32  # columns of a panel of LAPACK's factorisation
 #: The backward error of R after n steps on p columns, relative to the columns, in units of EPS sqrt(n p): independent
 #: rounding errors grow so (Connolly and Higham 2023); measured were 0.36 at most, where all rows are nearly equal.
 GROWTH = 1.0
@@ -70,7 +72,7 @@ class RidgeState:
     device: Any = HOST
 
     @classmethod
-    def empty(cls, shift: Array, target_shift: Array, device: Device = HOST) -> Self:
+    def empty(cls, shift: Array, target_shift: Array, device: Device = HOST) -> RidgeState:
         """No rows yet, of features and targets with these shifts.
 
         >>> RidgeState.empty(np.zeros(2), np.zeros(1)).factor.shape
@@ -82,7 +84,7 @@ class RidgeState:
 
     # --------------------------------------------------------------------------------------------------- adding rows
 
-    def with_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> Self:
+    def with_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> RidgeState:
         """The state with more rows.
 
         Args:
@@ -97,19 +99,32 @@ class RidgeState:
         """
         n, p = X.shape[0], len(self.shift) + 1
         size = BLOCK if self.device.host else max(4 * p, DEVICE_BLOCK // (p + len(self.left)))
-        # a call that is interrupted leaves this state as it was
-        state = self._copy()
-        shift = state.device.put(self.shift)
-        for first in range(0, n, size):
-            cut = slice(first, min(first + size, n))
-            state = state._with_block(*state._block(X, targets, weights, cut, shift))
+        chains = max(1, min(CHAINS, n // (8 * p))) if self.device.host else 1
+        spans = [(n * place // chains, n * (place + 1) // chains) for place in range(chains)]
+        shift = self.device.put(self.shift)
+
+        def chain(place: int) -> RidgeState:
+            # a call that is interrupted leaves this state as it was
+            state = self._copy() if place == 0 else type(self).empty(self.shift, self.target_shift, self.device)
+            for first in range(spans[place][0], spans[place][1], size):
+                cut = slice(first, min(first + size, spans[place][1]))
+                state = state._with_block(*state._block(X, targets, weights, cut, shift))
+            return state
+
+        with one_thread():
+            if chains == 1:
+                state = chain(0)
+            else:  # the same chains whatever the number of threads, and so the same numbers
+                with ThreadPoolExecutor(min(cores(), chains)) as pool:
+                    first, *others = pool.map(chain, range(chains))
+                state = reduce(RidgeState._with_state, others, first)
         return replace(
             state,
             rows=self.rows + (n if weights is None else int(np.count_nonzero(weights))),
             weight=self.weight + (float(n) if weights is None else float(weights.sum())),
         )._finite()
 
-    def _copy(self) -> Self:
+    def _copy(self) -> RidgeState:
         if not self.device.host:  # arrays there are never changed in place
             return self
         return replace(self, factor=self.factor.copy(order="F"), targets=self.targets.copy(order="F"))
@@ -135,17 +150,13 @@ class RidgeState:
             D *= roots
         return B, D
 
-    def _with_block(self, B: Any, D: Any, *, triangular: bool = False) -> Self:
-        """The state with rows B beside targets D, which are overwritten; B may be upper triangular."""
+    def _with_block(self, B: Any, D: Any, *, triangular: bool = False) -> RidgeState:
+        """The state with rows B beside targets D; here, all of these arrays are overwritten. B may be triangular."""
         steps = self.steps + 1 + B.shape[0] / SUMMED
         if self.device.host:
-            tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (B,))
-            count = min(B.shape) if triangular else 0
             with quietly():
-                R, V, T, _ = tpqrt(count, min(PANEL, B.shape[1]), self.factor, B, overwrite_a=1, overwrite_b=1)
-                Z, D, _ = tpmqrt(count, V, T, self.targets, D, trans="T", overwrite_a=1, overwrite_b=1)
-                left = self.left + np.einsum("ij,ij->j", D, D)
-            return replace(self, factor=R, targets=Z, left=left, steps=steps)
+                add_rows(self.factor, self.targets, B, D, triangular=triangular)
+                return replace(self, left=self.left + np.einsum("ij,ij->j", D, D), steps=steps)
         xp, p = self.device.xp, B.shape[1]
         stacked = xp.concat([xp.concat([self.factor, self.targets], axis=1), xp.concat([B, D], axis=1)], axis=0)
         if stacked.shape[0] < stacked.shape[1]:
@@ -155,42 +166,42 @@ class RidgeState:
         left = self.left + np.einsum("ij,ij->j", rest, rest)
         return replace(self, factor=both[:p, :p], targets=both[:p, p:], left=left, steps=steps)
 
-    def _finite(self) -> Self:
-        largest = [float(np.max(np.abs(part), initial=0.0)) for part in self._here]
-        if not max(largest) ** 2 <= SQUARED or not np.isfinite(self.left).all():
+    def _finite(self) -> RidgeState:
+        largest = np.max([np.max(np.abs(part), initial=0.0) for part in self._here])
+        if not largest <= np.sqrt(SQUARED) or not np.isfinite(self.left).all():
             raise InvalidInputError("X or y holds numbers so large that their squares overflow; rescale the columns")
         return self
 
     # ------------------------------------------------------------------------------------------ states out of states
 
-    def joined(self, other: RidgeState) -> Self:
+    def joined(self, other: RidgeState) -> RidgeState:
         """The state of the rows of both."""
         if not other.rows:
             return self
-        moved = other.shifted(self.shift, self.target_shift)
-        state = self._copy()._with_block(*moved._copy()._parts, triangular=True)
+        with one_thread():
+            state = self._copy()._with_state(other)
         return replace(
             state,
-            left=state.left + moved.left,
             rows=self.rows + other.rows,
             weight=self.weight + other.weight,
-            steps=state.steps + other.steps,
-            lost=(self.lost[0] + moved.lost[0], self.lost[1] + moved.lost[1]),
+            lost=(self.lost[0] + other.lost[0], self.lost[1] + other.lost[1]),
         )._finite()
 
-    @property
-    def _parts(self) -> tuple[Any, Any]:
-        return self.factor, self.targets
+    def _with_state(self, other: RidgeState) -> RidgeState:
+        """Our factorisation with the rows of another; here, ours is overwritten."""
+        moved = other.shifted(self.shift, self.target_shift)
+        state = self._with_block(moved.factor, moved.targets, triangular=True)
+        return replace(state, left=state.left + other.left, steps=state.steps + other.steps)
 
-    def shifted(self, shift: Array, target_shift: Array) -> Self:
+    def shifted(self, shift: Array, target_shift: Array) -> RidgeState:
         """The same rows with other shifts: only the first row of R and Z changes."""
-        factor, targets = (self.device.take(part).copy(order="F") for part in self._parts)
+        factor, targets = (self.device.take(part).copy(order="F") for part in (self.factor, self.targets))
         factor[0, 1:] += factor[0, 0] * (self.shift - shift)
         targets[0] += factor[0, 0] * (self.target_shift - target_shift)
         put = self.device.put
         return replace(self, factor=put(factor), targets=put(targets), shift=shift, target_shift=target_shift)
 
-    def with_outputs(self, count: int, places: Sequence[int]) -> Self:
+    def with_outputs(self, count: int, places: Sequence[int]) -> RidgeState:
         """The state with `count` outputs, of which ours are at `places`; all rows so far have 0 in the others."""
         if count == len(self.left):
             return self
@@ -203,7 +214,7 @@ class RidgeState:
         targets = self.device.put(spread(self.device.take(self.targets)))
         return replace(self, targets=targets, left=spread(self.left), target_shift=spread(self.target_shift))
 
-    def without_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> Self:
+    def without_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> RidgeState:
         """The state without rows that it was given before; see `Removal` for how, and for what is refused."""
         state, size = replace(self, device=HOST, factor=self._here[0], targets=self._here[1]), len(self.shift) + 1
         rows = X.shape[0] if weights is None else int(np.count_nonzero(weights))
@@ -229,7 +240,7 @@ class RidgeState:
             device=self.device,
         )
 
-    def _without_block(self, B: Array, D: Array) -> Self:
+    def _without_block(self, B: Array, D: Array) -> RidgeState:
         """The state without rows B and their targets D.
 
         With a = R^-T B' the rows of [a; S], S'S = I - a'a, are orthonormal columns, and an orthonormal basis [W; V] of
