@@ -1,9 +1,9 @@
 """Ridge heads that learn row by row, against ridge regression on all data, normal equations and an updated inverse.
 
-    python -m benchmarks.bench_heads [--rows 1000000] [--columns 512] [--outputs 100] [--device cuda]
+    python -m benchmarks.bench_heads [--rows 1000000] [--columns 512] [--outputs 100] [--batch 10000] [--device cuda]
 
-Every contestant runs in a process of its own and gets the same rows in batches of 10,000, which are made anew, untimed;
-ridge regression on all data gets them at once. Memory is the largest resident set beyond that of the process with its
+Every contestant runs in a process of its own and gets the same rows in batches, which are made anew, untimed;
+solvers of all data get them at once. Memory is the largest resident set beyond that of the process with its
 data before learning. scikit-learn-intelex takes part where it is installed. Accuracy is measured apart, at condition
 1e8: the error of the coefficients divided by eps (k + k^2 |r| / (|A| |w|)), k the condition number of the regularised
 matrix and r its residual, against solutions in 90 digits; who stays below 100 counts as accurate.
@@ -23,17 +23,16 @@ import mpmath as mp
 import numpy as np
 
 EPS = np.finfo(np.float64).eps
-BATCH = 10_000
 ALPHA = 1.0
 ACCURATE = 100.0
 
 
-def batches(rows: int, d: int, c: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def batches(rows: int, d: int, c: int, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The same rows in every process."""
     mix = np.random.default_rng(0).standard_normal((d, c))
-    for number, first in enumerate(range(0, rows, BATCH)):
+    for number, first in enumerate(range(0, rows, size)):
         rng = np.random.default_rng([1, number])
-        X = rng.standard_normal((min(BATCH, rows - first), d))
+        X = rng.standard_normal((min(size, rows - first), d))
         yield X, X @ mix + rng.standard_normal((len(X), c))
 
 
@@ -116,22 +115,23 @@ class UpdatedInverse:
 
 
 class AllData:
-    """A solver that needs all rows at once."""
+    """A solver that needs all rows at once; to put them together is not timed."""
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.parts = alpha, ([], [])
 
     def learn(self, X: Any, y: Any) -> None:
         self.parts[0].append(X)
-        self.parts[1].append(y)
+        self.parts[1].append(y.reshape(len(y), -1))
 
-    def joined(self) -> tuple[np.ndarray, np.ndarray]:
-        X, y = (np.concatenate(part) for part in self.parts)
+    def ready(self) -> None:
+        self.data = tuple(map(np.concatenate, self.parts))
         self.parts = ([], [])
-        return X, y
 
     def coef(self) -> np.ndarray:
-        return np.atleast_2d(self.solved(*self.joined()))
+        if any(self.parts):
+            self.ready()
+        return np.atleast_2d(self.solved(*self.data))
 
 
 class Ridge(AllData):
@@ -147,7 +147,6 @@ class WholeQR(AllData):
     """LAPACK's QR of all rows at once."""
 
     def solved(self, X: Any, y: Any) -> np.ndarray:
-        y = y.reshape(len(y), -1)
         d = X.shape[1]
         X -= X.mean(axis=0)
         both = np.linalg.qr(np.column_stack([X, y - y.mean(axis=0)]), mode="r")
@@ -159,15 +158,35 @@ class LeastSquares(AllData):
     """numpy's lstsq of all rows and the penalty."""
 
     def solved(self, X: Any, y: Any) -> np.ndarray:
-        d, y = X.shape[1], y.reshape(len(y), -1)
+        d = X.shape[1]
         A = np.concatenate([X - X.mean(axis=0), np.sqrt(self.alpha) * np.eye(d)])
         return np.linalg.lstsq(A, np.concatenate([y - y.mean(axis=0), np.zeros((d, y.shape[1]))]), rcond=None)[0].T
+
+
+class DeviceLeastSquares(AllData):
+    """torch's lstsq of all rows and the penalty, on the device where the rows are."""
+
+    def ready(self) -> None:
+        import torch
+
+        self.data = tuple(torch.cat([torch.as_tensor(part) for part in parts]) for parts in self.parts)
+        self.parts = ([], [])
+
+    def solved(self, X: Any, y: Any) -> np.ndarray:
+        import torch
+
+        d = X.shape[1]
+        ridge = np.sqrt(self.alpha) * torch.eye(d, dtype=X.dtype, device=X.device)
+        A = torch.cat([X - X.mean(dim=0), ridge])
+        right = torch.cat([y - y.mean(dim=0), torch.zeros((d, y.shape[1]), dtype=X.dtype, device=X.device)])
+        return torch.linalg.lstsq(A, right).solution.T.cpu().numpy()
 
 
 def contestants(device: str | None) -> dict[str, Callable[[float], Any]]:
     found: dict[str, Callable[[float], Any]] = {"forgetting": Ours}
     if device is not None:
-        found[f"forgetting, device={device}"] = lambda alpha: Ours(alpha, device)
+        found[f"forgetting, {device}"] = lambda alpha: Ours(alpha, device)
+        found[f"lstsq of all rows (torch), {device}"] = DeviceLeastSquares
     found |= {"QR of all rows (numpy)": WholeQR, "lstsq of all rows (numpy)": LeastSquares}
     found["Ridge on all rows (scikit-learn)"] = Ridge
     if find_spec("sklearnex") is not None:
@@ -232,22 +251,35 @@ def accuracies(makers: dict[str, Callable[[float], Any]], condition: float = 1e8
 # ---------------------------------------------------------------------------------------------------------------- speed
 
 
-def timed(name: str, rows: int, d: int, c: int, device: str | None, answers: Any) -> None:
+def timed(name: str, given: argparse.Namespace, answers: Any) -> None:
     """Learn all batches, and send seconds and bytes."""
-    make = contestants(device)[name]
+    make, shape = contestants(given.device)[name], (given.columns, given.outputs)
+    there = given.device is not None and name.endswith(given.device)
+
+    def rows(count: int) -> Iterator[tuple[Any, Any]]:
+        for X, y in batches(count, *shape, given.batch):
+            if there:  # rows are where they are learned
+                import torch
+
+                pair = torch.asarray(X, device=given.device), torch.asarray(y, device=given.device)
+                pair[0][:1, :1].cpu()  # both are there
+                yield pair
+            else:
+                yield X, y
+
     warm = make(ALPHA)
-    for X, y in batches(2000, d, c):
+    for X, y in rows(min(given.rows, 2 * given.batch)):
         warm.learn(X, y)
     warm.coef()
     model, spent = make(ALPHA), 0.0
-    data = list(batches(rows, d, c)) if isinstance(model, AllData) else batches(rows, d, c)
+    data = list(rows(given.rows)) if isinstance(model, AllData) else rows(given.rows)
+    if isinstance(model, AllData):
+        for X, y in data:
+            model.learn(X, y)
+        data.clear()
+        model.ready()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for X, y in data:
-        if device is not None and name.endswith(device):  # rows are where they are learned
-            import torch
-
-            X, y = torch.asarray(X, device=device), torch.asarray(y, device=device)
-            torch.cuda.synchronize()
         start = time.perf_counter()
         model.learn(X, y)
         if isinstance(model, Ours):
@@ -264,6 +296,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--columns", type=int, default=512)
     parser.add_argument("--outputs", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=10_000)
     parser.add_argument("--device", default=None)
     parser.add_argument("--only", default=None, help="a word in the names of the contestants that run")
     given = parser.parse_args()
@@ -273,15 +306,13 @@ def main() -> None:
     found = {}
     for name in makers:
         answers = context.Queue()
-        child = context.Process(
-            target=timed, args=(name, given.rows, given.columns, given.outputs, given.device, answers)
-        )
+        child = context.Process(target=timed, args=(name, given, answers))
         child.start()
         found[name] = answers.get()
         child.join()
         print(f"{name}: {found[name][1]:.2f} s", flush=True)
     ours = found["forgetting"][1] if "forgetting" in found else np.nan
-    print(f"\n{given.rows} x {given.columns}, {given.outputs} outputs")
+    print(f"\n{given.rows} x {given.columns}, {given.outputs} outputs, batches of {given.batch}")
     print(f"{'':<44} {'seconds':>8} {'of ours':>8} {'memory':>9}  error at condition 1e8 (accurate below 100)")
     for name, (_, spent, memory, _) in found.items():
         print(f"{name:<44} {spent:>8.2f} {spent / ours:>7.2f}x {memory / 2**20:>6.0f} MB  {errors[name]:.2g}")

@@ -20,7 +20,7 @@ from forgetting.core.numerical import quietly
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.estimators.base import plain_id, read_weights
-from forgetting.estimators.ridge_state import Decomposition, RidgeState, Rows, left_out
+from forgetting.estimators.ridge_state import Decomposition, RidgeState, Rows, is_elsewhere, left_out
 from forgetting.figures.items import Curves, Series
 from forgetting.files.records import (
     add_codec,
@@ -188,8 +188,9 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             )  # fmt: skip
             matrix = self._lifted(matrix)
         else:
-            matrix, labels = self._mapped(X, None if fresh else self._state), any_array(y, "y")
-            check_consistent_length(matrix, labels)
+            matrix, labels = self._mapped(X, None if fresh else self._state), self._labels(y)
+            if matrix.shape[0] != labels.shape[0]:
+                raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has {labels.shape[0]}")
         weights = read_weights(sample_weight, matrix.shape[0])
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
@@ -213,13 +214,10 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         """The features that a function, such as a network, gives, or rows on a device; checked against those so far."""
         lift, device = as_feature_map(self.features), as_device(self.device)
         made = X if lift is None else (lift if callable(lift) else lift.transform)(X)
-        if device.host or isinstance(made, np.ndarray | list):
+        if device.host or not is_elsewhere(made):
             matrix = made if hasattr(made, "toarray") else real_array(made, "X", squares=True)
         else:
-            xp = device.xp
-            matrix = xp.asarray(made.detach() if hasattr(made, "detach") else made, device=device.where)
-            if not bool(xp.all(xp.isfinite(matrix))):
-                raise InvalidInputError("X: NaN or an infinite number; remove or impute these rows")
+            matrix = _there(made, device, "X")
         if len(matrix.shape) != 2 or 0 in matrix.shape:
             raise InvalidInputError(f"X: expected a matrix of rows and columns, got shape {tuple(matrix.shape)}")
         if state is not None and matrix.shape[1] != len(state.shift):
@@ -235,10 +233,14 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         first = slice(0, 256)
         head = X[first].toarray() if hasattr(X, "toarray") else any_array(X[first], "X")
         shift: Array = np.asarray(np.mean(head, axis=0, dtype=np.float64))
-        return RidgeState.empty(shift, self._target_shift(targets(first)), as_device(self.device)), {}
+        return RidgeState.empty(shift, self._target_shift(any_array(targets(first), "y")), as_device(self.device)), {}
+
+    def _labels(self, y: Any) -> Any:
+        """The labels as an array: here, or on the device if they are numbers there."""
+        return any_array(y, "y")
 
     def _target_shift(self, targets: Array) -> Array:
-        return np.asarray(targets.mean(axis=0))
+        return np.asarray(targets.mean(axis=0), dtype=np.float64)
 
     def _rows_of_tasks(self, task_id: Any, rows: int) -> dict[Hashable, Any]:
         """The rows of each task of a call; without names, tasks are numbered by calls."""
@@ -625,6 +627,15 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _there(array: Any, device: Any, what: str) -> Any:
+    """An array of torch or CuPy on the device, checked."""
+    xp = device.xp
+    made = xp.asarray(array.detach() if hasattr(array, "detach") else array, device=device.where)
+    if not bool(xp.all(xp.isfinite(made))):
+        raise InvalidInputError(f"{what}: NaN or an infinite number; remove or impute these rows")
+    return made
+
+
 def _some(targets: Rows, rows: Any) -> Rows:
     """The targets of some rows of a call."""
     return targets if isinstance(rows, slice) else lambda cut: targets(rows[cut])
@@ -703,8 +714,12 @@ class IncrementalRidge(RegressorMixin, _Incremental):  # type: ignore[misc]
         """X w + b, (n,) or (n, outputs); with several penalties `alphas`, a leading axis of them."""
         return self._shaped(self._scores(X, alphas))
 
+    def _labels(self, y: Any) -> Any:
+        device = as_device(self.device)
+        return _there(y, device, "y") if is_elsewhere(y) and not device.host else any_array(y, "y")
+
     def _targets(self, y: Any, fresh: bool, classes: Any) -> tuple[Rows, int, dict[str, Any]]:
-        labels = real_array(y, "y", squares=True)
+        labels = y if is_elsewhere(y) else real_array(y, "y", squares=True)
         if labels.ndim not in (1, 2):
             raise InvalidInputError(
                 f"y: expected one value for each row, or a column for each output, got {labels.shape}"

@@ -33,7 +33,7 @@ from forgetting.errors import InvalidInputError, NotSupportedError
 
 BLOCK = 512  # rows that are factorised at once
 CHAINS = 4  # parts of a call, at most, that are factorised side by side and then joined
-DEVICE_BLOCK = 2**25  # numbers that are factorised at once on a device
+DEVICE_SHARE = 64  # bytes of a device's free memory for each number that is factorised at once
 #: The backward error of R after n steps on p columns, relative to the columns, in units of EPS sqrt(n p): independent
 #: rounding errors grow so (Connolly and Higham 2023); measured were 0.36 at most, where all rows are nearly equal.
 GROWTH = 1.0
@@ -98,7 +98,9 @@ class RidgeState:
         [[[1.0]], [1.0]]
         """
         n, p = X.shape[0], len(self.shift) + 1
-        size = BLOCK if self.device.host else max(4 * p, DEVICE_BLOCK // (p + len(self.left)))
+        size = (
+            BLOCK if self.device.host else max(4 * p, int(self.device.memory / (DEVICE_SHARE * (p + len(self.left)))))
+        )
         chains = max(1, min(CHAINS, n // (8 * p))) if self.device.host else 1
         spans = [(n * place // chains, n * (place + 1) // chains) for place in range(chains)]
         shift = self.device.put(self.shift)
@@ -131,20 +133,22 @@ class RidgeState:
 
     def _block(self, X: Any, targets: Rows, weights: Array | None, cut: slice, shift: Any) -> tuple[Any, Any]:
         """(1, x - s) and y - t of some rows, times the roots of their weights, in float64."""
-        own, device = X[cut], self.device
-        D = targets(cut) - self.target_shift
+        own, D, device = X[cut], targets(cut), self.device
         roots = None if weights is None else np.sqrt(weights[cut])[:, None]
         if not device.host:
             xp = device.xp
-            there = xp.asarray(own, dtype=xp.float64, device=device.where) if _has_namespace(own) else device.put(own)
-            ones = xp.ones((there.shape[0], 1), dtype=xp.float64, device=device.where)
-            B, D = xp.concat([ones, there - shift], axis=1), device.put(D)
+            rows, columns = (
+                xp.asarray(part, dtype=xp.float64, device=device.where) if is_elsewhere(part) else device.put(part)
+                for part in (own, D)
+            )
+            ones = xp.ones((rows.shape[0], 1), dtype=xp.float64, device=device.where)
+            B, D = xp.concat([ones, rows - shift], axis=1), columns - device.put(self.target_shift)
             return (B, D) if roots is None else (B * device.put(roots), D * device.put(roots))
         B = np.empty((own.shape[0], len(self.shift) + 1), order="F")
         B[:, 0] = 1.0
         B[:, 1:] = own.toarray() if hasattr(own, "toarray") else own
         B[:, 1:] -= shift
-        D = np.array(D, dtype=np.float64, order="F")
+        D = np.array(D - self.target_shift, dtype=np.float64, order="F")
         if roots is not None:
             B *= roots
             D *= roots
@@ -346,7 +350,7 @@ def _never_learned(why: str) -> InvalidInputError:
     return InvalidInputError(f"these rows were not learned, or not with these targets and weights: {why}")
 
 
-def _has_namespace(array: Any) -> bool:
+def is_elsewhere(array: Any) -> bool:
     """Whether an array lives on a device of its own (torch, CuPy)."""
     return not isinstance(array, np.ndarray) and hasattr(array, "device") and not hasattr(array, "toarray")
 
