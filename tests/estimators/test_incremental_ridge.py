@@ -277,6 +277,23 @@ def test_a_kept_task_is_removed_as_if_it_had_never_been_there():
     np.testing.assert_array_equal(model.coef_, 0)
 
 
+def test_tasks_without_names_are_numbered_by_calls_and_numbers_are_not_used_twice():
+    X, Y, _ = data()
+    model = in_batches(fg.IncrementalRidge(keep_tasks=True), X, Y, np.array_split(np.arange(120), 3))
+    assert model.task_ids_ == [0, 1, 2]
+    model.unlearn(task_id=0).partial_fit(X[:40], Y[:40])
+    assert model.task_ids_ == [1, 2, 3]
+    np.testing.assert_allclose(model.coef_, fg.IncrementalRidge().fit(X, Y).coef_, rtol=1e-11)
+
+
+def test_a_class_that_was_never_learned_cannot_be_removed():
+    X, _, _ = data()
+    model = fg.IncrementalRidgeClassifier().fit(X, np.arange(120) % 3)
+    with pytest.raises(InvalidInputError, match=r"class .*7.* was never learned"):
+        model.unlearn(X[:2], [0, 7])
+    assert model.classes_.tolist() == [0, 1, 2]
+
+
 # ------------------------------------------------------------------------------------------------------------ penalties
 
 

@@ -408,7 +408,7 @@ def read_visits(
     """
     kept = slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
     if any_array(task_id, "task_id").ndim == 0:
-        tasks = _single(task_id, kept, taken)
+        tasks = single_task(task_id, kept, taken)
     else:
         tasks = _grouped(task_id, kept, rows, given=order is not None)
     if order is None:
@@ -425,7 +425,7 @@ def read_visits(
     return TaskVisits(list(number), [tasks[name] for name in number], np.array([number[name] for name in wanted]))
 
 
-def _single(task_id: Any, kept: Any, taken: Sequence[Hashable]) -> dict[Hashable, Any]:
+def single_task(task_id: Any, kept: Any, taken: Sequence[Hashable]) -> dict[Hashable, Any]:
     """One task of the rows `kept`, under its id or the next free number."""
     number = len(taken)
     while number in taken:

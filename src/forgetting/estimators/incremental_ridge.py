@@ -19,7 +19,7 @@ from forgetting.core.groups import group_codes
 from forgetting.core.numerical import quietly
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
-from forgetting.estimators.base import plain_id, read_weights
+from forgetting.estimators.base import plain_id, read_weights, single_task
 from forgetting.estimators.ridge_state import Decomposition, RidgeState, Rows, is_elsewhere, left_out
 from forgetting.figures.items import Curves, Series
 from forgetting.files.records import (
@@ -245,8 +245,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
     def _rows_of_tasks(self, task_id: Any, rows: int) -> dict[Hashable, Any]:
         """The rows of each task of a call; without names, tasks are numbered by calls."""
         if any_array(task_id, "task_id").ndim == 0:
-            name = plain_id(task_id) if task_id is not None else len(getattr(self, "_tasks", {}))
-            return {name: slice(None)}
+            return single_task(task_id, slice(None), list(getattr(self, "_tasks", ())))
         owner = np.asarray(task_id)
         if owner.shape != (rows,):
             raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
@@ -362,20 +361,16 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             tasks = dict(self._tasks)
             if self.keep_tasks and name is None:
                 raise InvalidInputError("tasks are kept: say from which one these rows are, task_id=")
-            before = dict(vars(self))
             matrix, targets, _, weights, attributes = self._read(X, y, sample_weight, fresh=False)
-            self._require_known(attributes, before)
+            new = [name for name in attributes.get("classes_", ()) if name not in self.classes_]
+            if new:
+                raise InvalidInputError(f"y: class {new[0]!r:.60} was never learned")
             state = self._state.without_rows(matrix, targets, weights)
             if name is not None:
                 tasks[name] = tasks[name].without_rows(matrix, targets, weights)
             self._require_accurate(state, rtol)
         self._state, self._tasks = state, tasks
         return self
-
-    def _require_known(self, attributes: dict[str, Any], before: dict[str, Any]) -> None:
-        if attributes.get("_places") is not None and len(attributes["classes_"]) > len(before["classes_"]):
-            new = sorted(set(attributes["classes_"].tolist()) - set(before["classes_"].tolist()), key=str)
-            raise InvalidInputError(f"y: class {new[0]!r:.60} was never learned")
 
     def _require_accurate(self, state: RidgeState, rtol: float) -> None:
         if not state.rows:
