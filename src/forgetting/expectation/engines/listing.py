@@ -184,7 +184,7 @@ class _Sum:
     def add(self, part: Array) -> None:
         part = np.asarray(part) - self.lost
         total = self.value + part
-        self.lost = (total - self.value) - part
+        self.lost = np.where(np.isfinite(total), (total - self.value) - part, 0.0)
         self.value = total
 
 
