@@ -195,20 +195,17 @@ def _measures(audit: Audit) -> list[Table]:
             notes.append(f"{measure.name}: of {len(measure.values):,} random orders; more take too long.")
     if any(measure.is_accuracy for measure in measures):
         notes.append("Classes that tie share the row: guessing counts as much as it is right on average.")
+    ties = [
+        f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
+        for name, extreme in (("forgets least", audit.search.best), ("forgets most", audit.search.worst))
+        if extreme.tied > 1
+    ]
     tables = [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
     if len(measures) > 1:
-        told = ["One pass in the orders that forget least and most, by every measure."]
-        for name, extreme in (("forgets least", audit.search.best), ("forgets most", audit.search.worst)):
-            if extreme.tied > 1:
-                told.append(
-                    f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
-                )
+        columns = ("measure", "given", "forgets least", "forgets most")
+        told = ("One pass in the orders that forget least and most, by every measure.", *ties)
         title = "What the orders that forget least and most give"
-        tables.append(
-            Table(
-                "chosen", title, "", ("measure", "given", "forgets least", "forgets most"), tuple(chosen), tuple(told)
-            )
-        )
+        tables.append(Table("chosen", title, "", columns, tuple(chosen), told))
     return tables
 
 
