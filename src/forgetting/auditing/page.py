@@ -169,12 +169,18 @@ def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
     return named
 
 
+def _asked_first(audit: Audit) -> list[Measure]:
+    """The measures, accuracies before losses, and of these those of held-out rows first."""
+    accuracies = [measure for measure in audit.measures if measure.is_accuracy]
+    return [*reversed(accuracies), *(measure for measure in audit.measures if not measure.is_accuracy)]
+
+
 def _measures(audit: Audit) -> list[Table]:
     """Every measure of the given and of a random order, with its own best and worst value; and of the orders that
     forget least and most."""
     if not audit.measures:
         return []
-    measures = [part for measure in audit.measures for part in (measure, measure.along) if part is not None]
+    measures = [part for measure in _asked_first(audit) for part in (measure, measure.along) if part is not None]
     rows: list[tuple[str, ...]] = []
     chosen: list[tuple[str, ...]] = []
     for measure in measures:
@@ -184,10 +190,11 @@ def _measures(audit: Audit) -> list[Table]:
         chosen.append((measure.name, *map(measure.number, (measure.given, measure.best, measure.worst))))
     orders = "all orders" if audit.tried_exact else f"{audit.tried:,} random orders"
     heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
+    own = " Each row has a best and a worst order of its own." if len(measures) > 1 else ""
     notes = [
         f"After one pass: the given order, the best and the worst value of this measure over {orders}, and the mean "
         f"over random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of the orders "
-        "that are worse. Each row has a best and a worst order of its own."
+        f"that are worse.{own}"
     ]
     notes += [f"{measure.name}: {measure.unit}." for measure in measures]
     for measure in measures:
@@ -353,14 +360,14 @@ def lead_figure(audit: Audit) -> Spread | None:
     if not audit.measures:
         return None
     orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
-    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in audit.measures)
+    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in _asked_first(audit))
     return Spread(
         "orders-tried",
         "All orders after one pass" if audit.tried_exact else "Random orders after one pass",
         f"Gray: {orders}, each learned once. {units[:1].upper()}{units[1:]}.",
         "orders",
         tuple(name.format(audit.passes) for name in MARKS),
-        tuple(_panel(measure) for measure in audit.measures),
+        tuple(_panel(measure) for measure in _asked_first(audit)),
     )
 
 
