@@ -245,6 +245,21 @@ def test_a_fixed_order_has_the_same_uncertainty_as_a_list_of_it():
         assert undecided[1] <= 1 / 12 + 1e-12
 
 
+def test_accuracies_of_kernels_are_listed_without_a_bound():
+    """A kernel matrix of floats may be nearly singular, and dual coefficients are then hardly known."""
+    rng = np.random.default_rng(3)
+    X, signs, groups = rng.standard_normal((9, 12)), rng.choice([-1.0, 1.0], 9), np.repeat([0, 1, 2], 3)
+    kernel = fg.KernelTasks(X @ X.T, signs, groups)
+    plain = fg.RegressionTasks.from_arrays(X, signs, groups)
+    for ordering in ("without-replacement", [0, 2, 1]):
+        e, known = (fg.expect(tasks, ordering, 2, quantities=("accuracy", "loss")) for tasks in (kernel, plain))
+        np.testing.assert_allclose(e.accuracy, known.accuracy, rtol=1e-12)
+        assert set(e.uncertainty) == {"loss"}
+        assert set(known.uncertainty) == {"accuracy", "loss"}
+    listed = fg.expect(kernel, "without-replacement", 2, quantities="accuracy")
+    assert "rounding not bounded" in listed.detail
+
+
 def test_an_exact_start_is_not_in_doubt_although_all_classes_tie():
     _, tasks = labelled()
     e = fg.expect(tasks, "without-replacement", [0, 1], quantities="accuracy")

@@ -188,7 +188,7 @@ class _DoubtsOfRun:
         for visits in (1, 2):
             own = (steps == 1) == (visits == 1)
             terms = quantity.after(visits) if own.any() else ()
-            if not all(term.form.bounded for term in terms):
+            if not (self.bounds.knows_iterates and all(term.form.bounded for term in terms)):
                 return None
             if terms:
                 parts = tuple(

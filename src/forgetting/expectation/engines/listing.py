@@ -17,6 +17,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import progress_bar
+from forgetting.core.text import joined
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import Reduced
 from forgetting.dynamics.trajectory import Trajectory
@@ -78,7 +79,7 @@ class ListingEngine(Engine):
             outcome = engine.solve(replace(request, quantities=squares))
             others = self.solve(replace(request, quantities=tuple(q for q in request.quantities if q not in squares)))
             found = others.values | outcome.values
-            names = " and ".join(quantity.name for quantity in squares)
+            names = joined([quantity.name for quantity in squares])
             return replace(
                 others,
                 values={quantity.name: found[quantity.name] for quantity in request.quantities},
@@ -95,12 +96,14 @@ class ListingEngine(Engine):
         doubts: Values = {}
         notes: tuple[str, ...] = ()
         if walked:
-            values, doubts = _Walk(replace(request, quantities=walked), tree).walk()
+            walk = _Walk(replace(request, quantities=walked), tree)
+            values, known = walk.walk()
+            doubts = {q.name: known[q.name] for q in walked if q.quadratic or walk.bounds.knows_iterates}
         if rest:
             told, notes = _one_by_one(replace(request, quantities=rest), tree)
             values |= told
-            names = " and ".join(quantity.name for quantity in rest)
-            detail += f", rounding{f' of {names}' if walked else ''} not bounded"
+        if open_ones := [quantity.name for quantity in request.quantities if quantity.name not in doubts]:
+            detail += f", rounding{f' of {joined(open_ones)}' if doubts else ''} not bounded"
         return Outcome(detail, values, doubts, notes=notes)
 
     def _better(self, request: Request, squares: tuple[Quantity, ...]) -> Engine | None:

@@ -40,18 +40,18 @@ class RunBounds:
             grown = self.moments.unit * (steps + 1.0) * self.moments.growth ** steps.astype(float)
         return np.asarray(grown)
 
+    @property
+    def knows_iterates(self) -> bool:
+        """Whether iterates have a bound: not those that are dual coefficients, whose kernel may be nearly singular."""
+        return self.request.problem.kernel is None
+
     def of_iterates(self, iterates: Array, steps: IntArray) -> Array:
         """By how much iterates w (rows) are off after so many steps each; w_0 is exact."""
         geometry, w0 = self.geometry, self.request.w0
-        frame = geometry.frame
-        # an iterate is w_0 + Q (z - z_0); where w are dual coefficients, their errors are those of all rows
-        spread = 1.0
-        if frame.dual_basis is not None and frame.basis is not None:
-            spread += float(np.linalg.norm(frame.dual_basis, axis=1) @ np.linalg.norm(frame.basis, axis=1))
-        rounding = 2 * (8 + float(np.sqrt(geometry.dim + frame.dim))) * EPS
-        flat = iterates.reshape(len(iterates), -1)
-        sizes = float(np.linalg.norm(geometry.start(w0))) + float(np.linalg.norm(geometry.solution))
-        lengths = spread * (sizes + np.linalg.norm(w0)) + np.linalg.norm(flat, axis=1)
+        # an iterate is w_0 + Q (z - z_0)
+        rounding = 2 * (8 + float(np.sqrt(geometry.dim + geometry.frame.dim))) * EPS
+        sizes = float(np.linalg.norm(geometry.start(w0)) + np.linalg.norm(geometry.solution) + np.linalg.norm(w0))
+        lengths = sizes + np.linalg.norm(iterates.reshape(len(iterates), -1), axis=1)
         return np.where(steps == 0, 0.0, self.off(steps) + self.seen(steps) + rounding * lengths)
 
     def of_form(self, form: Form, values: Array, distinct: IntArray, far: Array) -> Array:
