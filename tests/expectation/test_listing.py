@@ -396,6 +396,12 @@ def test_huge_counts_do_not_overflow(ordering, k):
     assert "more than 1e+15 orders" in engines.get("listing").covers(request)
 
 
+def test_a_hundred_thousand_tasks_are_counted_at_once():
+    tree = Tree(tuple(np.arange(10**5)[:, None]))
+    assert [tree.width(k) for k in range(3)] == pytest.approx([1, 1e5, 1e5 * (1e5 - 1)])
+    assert tree.nodes(100) == np.inf
+
+
 def test_clones_make_few_orders_of_many_tasks():
     tasks = fg.families.repeated(fg.families.two_lines(0.5), 3000)
     tree = Tree.of(ask(tasks, "without-replacement", 3, None, None, ("loss",)).request)

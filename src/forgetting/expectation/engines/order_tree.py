@@ -54,9 +54,11 @@ class Tree:
             # which of the clones of a task have come is not known from the branch
             index = np.arange(T) if request.averages("incremental") else index
             chance = np.asarray(np.bincount(index, law.probabilities(view_of(request.problem))), dtype=np.float64)
-        kept = [branch for branch in np.unique(index).tolist() if chance is None or chance[branch] > 0]
-        clones = tuple(np.flatnonzero(index == branch) for branch in kept)
-        return cls(clones, None if chance is None else chance[kept], epochs=isinstance(law, Reshuffled))
+        groups = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
+        if chance is not None:
+            groups = [group for group, p in zip(groups, chance.tolist(), strict=True) if p > 0]
+            chance = chance[chance > 0]
+        return cls(tuple(groups), chance, epochs=isinstance(law, Reshuffled))
 
     @cached_property
     def tasks(self) -> IntArray:
@@ -130,7 +132,9 @@ class Tree:
 
         sum_t a_t x^t / t! is the product over branches of sum_(j <= n) x^j / j!.
         """
-        most = min(int(self.counts.sum()), LEVELS)
+        most, branches = min(int(self.counts.sum()), LEVELS), len(self.clones)
+        if branches > LEVELS:  # each branch once: fewer orders, and far too many of a few tasks already
+            return np.asarray(gammaln(branches + 1.0) - gammaln(branches + 1.0 - np.arange(most + 1.0)))
         lengths = np.arange(most + 1.0)
         logs = np.where(lengths == 0, 0.0, -np.inf)
         for count in self.counts.tolist():
