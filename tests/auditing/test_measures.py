@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits
+from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits, measures
 from forgetting.auditing.measures import MeasuredOrders, orders_to_try
-from forgetting.auditing.sentences import say
+from forgetting.auditing.ordering_values import OrderingRow, shares_of_causes
+from forgetting.auditing.sentences import _split, say
 from forgetting.auditing.verdict import judge
 from forgetting.errors import InvalidInputError, NotSupportedError
 
@@ -66,7 +67,11 @@ def test_on_split_digits_the_disagreement_is_the_headline_and_no_order_is_advise
     assert not verdict.shuffle
     assert not verdict.prefer
     assert advises(split_audit) == []
-    headline = split_audit.opening[0]
+    first, headline = split_audit.opening[:2]
+    assert first == (
+        "Training accuracy depends on the order: 54.4 % to 70.2 % after one pass over all 120 orders, 65.2 % on "
+        "average; the given one has 68.4 %, better than 60 % of them."
+    )
     assert headline.startswith(
         "By training loss the given order is the worst there is, tied with 7 others (233.8, a random order 193.5 on "
         "average)"
@@ -126,6 +131,123 @@ def test_average_incremental_accuracy_is_that_of_the_tasks_learned_so_far(agreei
         rates = [np.mean(np.sign(learned[m][0] @ run.iterates[t]) == learned[m][1]) for m in audit.given[:t]]
         parts.append(np.mean(rates))
     assert audit.measure("training accuracy").incremental[0] == pytest.approx(np.mean(parts))
+    assert audit.measure("training accuracy").along.given == pytest.approx(np.mean(parts))
+
+
+@pytest.mark.parametrize("name", ["training accuracy", "held-out accuracy"])
+def test_average_incremental_accuracy_is_measured_in_all_orders_and_in_cycles(agreeing, name):
+    audit, learned, held = agreeing
+    tasks, test = (fg.RegressionTasks([X for X, _ in data], [y for _, y in data]) for data in (learned, held))
+    rows = tasks if name.startswith("training") else test
+    along = audit.measure(name).along
+
+    def value(order):
+        run = fg.run(tasks, O.Explicit(order), len(order))
+        return fg.metrics.average_incremental(rows.accuracies(run.iterates[1:]), run.order)
+
+    values = {order: value(order) for order in audit.orders}
+    assert along.values == pytest.approx(list(values.values()))
+    assert along.mean == pytest.approx(np.mean(list(values.values())))
+    assert along.error == 0
+    assert (along.top.value, along.bottom.value) == pytest.approx((max(values.values()), min(values.values())))
+    assert values[along.top.order] == pytest.approx(along.top.value)
+    assert along.cyclic == pytest.approx(value(audit.given * audit.passes))
+    table = next(item for item in audit.to_report().items() if item.key == "measures")
+    (row,) = [row for row in table.rows if row[0] == f"incremental {name}"]
+    expected = along.given, max(values.values()), min(values.values()), along.mean, along.cyclic
+    assert row[1:6] == tuple(f"{100 * value:.1f} %" for value in expected)
+
+
+def test_incremental_accuracies_that_take_too_long_are_those_of_fewer_orders_or_of_none(monkeypatch):
+    learned, held = clusters()
+    for seconds, most in ((0.02, 24), (0.0, 0)):
+        monkeypatch.setattr(measures, "INCREMENTAL", seconds)
+        along = fg.audit(learned, test=held).measure("held-out accuracy").along
+        assert (0 if along is None else len(along.values)) <= most
+    text = fg.audit(learned, test=held).to_text()
+    assert "incremental held-out" not in text
+
+
+# ------------------------------------------------------------------------------------------------ what is said first
+
+
+def test_the_best_and_the_worst_of_each_row_are_those_of_its_measure(split_audit, agreeing):
+    """One pass in the order that forgets least may have less accuracy than in the one that forgets most."""
+    crossed = 0
+    for audit in (split_audit, agreeing[0]):
+        tables = {item.key: item for item in audit.to_report().items()}
+        chosen = {row[0]: row[1:] for row in tables["chosen"].rows}
+        for one in audit.measures:
+            (row,) = [row for row in tables["measures"].rows if row[0] == one.name]
+            ends = (max, min) if one.higher else (min, max)
+            assert row[2:4] == tuple(one.number(end(one.values)) for end in ends)
+            assert chosen[one.name] == tuple(one.number(value) for value in (one.given, one.best, one.worst))
+            crossed += one.best != ends[0](one.values)
+        orders = dict(next(item for item in audit.to_report().items() if item.key == "orders").rows)
+        accuracy = audit.measures[-1]
+        for end, found in (("best", accuracy.top), ("worst", accuracy.bottom)):
+            name = f"{end} of all by {accuracy.name} ({accuracy.number(found.value)}){found.ties}"
+            assert orders[name] == ", ".join(audit.tasks[task].name for task in found.order)
+    assert crossed
+
+
+def test_a_best_order_that_was_searched_for_counts_in_its_row():
+    searched = measure(given=1.0, best=0.05, mean=0.5)
+    assert [found.value for found in replace(searched, values=(0.5, 0.9)).extremes] == [0.0, 1.0]
+    top = replace(searched, top=FoundOrder((0, 1), 0.3), bottom=FoundOrder((1, 0), 0.9))
+    assert [found.value for found in top.extremes] == [0.05, 1.0]
+
+
+@pytest.mark.parametrize("gap", [0.2, 0.004])
+def test_the_first_sentence_says_how_far_accuracy_depends_on_the_order(agreeing, gap):
+    audit = agreeing[0]
+    values, ends = (0.5, 0.5 + gap), (FoundOrder((0, 1, 2, 3), 0.5 + gap), FoundOrder((1, 0, 2, 3), 0.5))
+    told = {"values": values, "given": 0.5, "best": 0.5, "worst": 0.5, "mean": 0.5 + gap / 2}
+    changed = [
+        replace(one, top=ends[0], bottom=ends[1], **told) if one.name == "held-out accuracy" else one
+        for one in audit.measures
+    ]
+    first = say(replace(audit, measures=tuple(changed))).opening[0]
+    if gap > 0.01:
+        assert first == (
+            "Held-out accuracy depends on the order: 50.0 % to 70.0 % after one pass over all 24 orders, 60.0 % on "
+            "average; the given one has 50.0 %, worse than 50 % of them."
+        )
+    else:
+        assert first == (
+            "Held-out accuracy depends little on the order: 50.0 % to 50.4 % after one pass over all 24 orders, 50.2 % "
+            "on average; the given one has 50.0 %."
+        )
+
+
+def test_tasks_without_classes_say_nothing_of_accuracy():
+    assert "accuracy" not in " ".join(fg.audit(fg.families.two_lines(0.5)).opening)
+
+
+@pytest.mark.parametrize(("end", "shares"), [(86.53, False), (84.0, False), (82.0, True)])
+def test_a_fall_of_almost_nothing_is_not_divided(agreeing, end, shares):
+    """88.06 to 86.53 was "randomness 100 %, repetition 0 %"."""
+    rows = [
+        OrderingRow(name, name, 5 * passes, passes, *[value] * 6, "deterministic", 1.0)
+        for name, passes, value in (
+            ("given order", 1, 88.06), ("given order", 3, 88.06), ("worst order", 1, 90.0), ("worst order", 3, 90.0),
+            ("random permutation", 1, end), ("random permutation", 3, end), ("with replacement", 1, 87.0),
+        )
+    ]  # fmt: skip
+    split = shares_of_causes(tuple(rows), 3, 1e-9)[0]
+    assert (split.randomness is not None) == shares
+    assert split.little == (not shares)
+    (said,) = _split(replace(agreeing[0], splits=(split,)))
+    if shares:
+        assert "100 % of the fall comes from the random order, 0 % from repetition" in said
+    else:
+        less = "1.7 %" if end == 86.53 else "4.6 %"
+        assert said == (
+            "Forgetting hardly falls, so that there is little to explain: 88.1 in one pass in the given order, "
+            f"{end:.3g} in 3 passes in random orders, {less} less."
+        )
+    table = next(item for item in replace(agreeing[0], splits=(split,)).to_report().items() if item.key == "split")
+    assert (table.rows[0][-2:] == ("-", "-")) == (not shares)
 
 
 # ----------------------------------------------------------------------------------------------- branches of the advice
@@ -175,8 +297,9 @@ def test_the_words_of_each_verdict(agreeing):
     lower = {"mean": 0.1, "values": (0.1, 0.2)}
     against = [replace(one, given=0.5, **lower) if one.higher else one for one in audit.measures]
     said = _reworded(audit, against)
-    assert said[0].startswith("By training loss the given order is the worst there is")
-    assert "by held-out accuracy it is the best there is (50.0 %, a random order 10.0 % on average)" in said[0]
+    assert said[0].startswith("Held-out accuracy depends on the order")
+    assert said[1].startswith("By training loss the given order is the worst there is")
+    assert "by held-out accuracy it is the best there is (50.0 %, a random order 10.0 % on average)" in said[1]
 
 
 def test_a_measure_that_speaks_against_the_given_order_alone_is_named(agreeing):

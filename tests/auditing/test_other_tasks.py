@@ -35,7 +35,7 @@ def test_classification_tasks_are_compared_by_runs(separable, classes):
     ]
     assert sorted(classes.measure("training accuracy").values) == pytest.approx(sorted(rates))
     row = classes.ordering("random permutation")
-    assert (row.method, row.exact) == ("all orders", True)
+    assert (row.method, row.exact) == ("listing", True)
     assert row.loss == pytest.approx(losses.mean())
     expected = np.mean([run.forgetting[-1] for run in runs.values()])
     assert row.forgetting == pytest.approx(expected)

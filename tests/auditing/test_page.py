@@ -68,7 +68,7 @@ def test_the_figure_marks_the_same_orders_in_every_panel(audits):
     assert report.lead == figure.key
     assert figure.names[0] == "given order"
     assert "cyclic" in figure.names[1]
-    loss, accuracy = figure.panels
+    accuracy, loss = figure.panels  # what was asked first
     assert "half the squared residual, summed over rows" in loss.xlabel
     assert "%" in accuracy.xlabel
     assert len(accuracy.values) == 120

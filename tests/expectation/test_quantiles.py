@@ -232,7 +232,7 @@ def test_intervals_either_hold_or_may_fail_and_the_text_says_which(tasks, bounde
             "summed over its rows",
         ),
         (
-            lambda: fg.compare(LINES, (WR, fg.schemes.NLMS()), WR, 3, runs=8, seed=5),
+            lambda: fg.compare(LINES, (WR, fg.schemes.NLMS()), WR, 60, runs=8, seed=5),
             "Differences of expected values over random orders, simulated: 8 runs, seed 5",
             "summed over its rows",
         ),
@@ -242,12 +242,12 @@ def test_intervals_either_hold_or_may_fail_and_the_text_says_which(tasks, bounde
             "its mean over the rows",
         ),
         (
-            lambda: fg.expect(fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Ball([1.0], 1.0)]), WR, 2, w0=[5.0], runs=8),
+            lambda: fg.expect(fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Ball([1.0], 1.0)]), WR, 60, w0=[5.0], runs=8),
             "Expected values over random orders, simulated: 8 runs, seed 0",
             "half the squared distance to the set of a task",
         ),
         (
-            lambda: fg.expect(fg.families.separable(2, 3, 4, 0.3), WR, 2, runs=8),
+            lambda: fg.expect(fg.families.separable(2, 3, 4, 0.3), WR, 60, runs=8),
             "Expected values over random orders, simulated: 8 runs, seed 0",
             "margin",
         ),

@@ -267,7 +267,7 @@ def test_simulated_values_with_noise_and_held_out_data_agree_with_exact_ones():
         assert low - 1e-9 <= exact.values[name] <= high + 1e-9, name
 
 
-def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
+def test_accuracy_is_exact_for_a_given_order_and_for_few_orders_and_simulated_elsewhere():
     rng = np.random.default_rng(6)
     X, labels, groups = rng.standard_normal((30, 4)), rng.integers(3, size=30), np.repeat([0, 1, 2], 10)
     tasks = fg.RegressionTasks.from_labels(X, labels, groups)
@@ -289,13 +289,16 @@ def test_accuracy_for_a_given_order_is_exact_and_simulated_elsewhere():
     np.testing.assert_allclose(e.values["incremental_accuracy"], np.mean(seen), atol=1e-12)
     np.testing.assert_allclose(fg.metrics.average_incremental(table, order), np.mean(seen), atol=1e-12)
     np.testing.assert_allclose(e.loss, fg.run(tasks, order, 3).losses[-1], rtol=1e-12)
-    random = fg.expect(tasks, "without-replacement", 3, quantities=names, runs=600)
-    assert random.method == "monte-carlo"
+    assert all(np.all(e.uncertainty[name] < 1e-13) for name in names)
+    listed = fg.expect(tasks, "without-replacement", 3, quantities=names)
+    random = fg.expect(tasks, "without-replacement", 3, quantities=names, runs=600, method="monte-carlo")
+    assert listed.method == "listing"
     assert random.ranges["accuracy"] == (0.0, 1.0)
     every = [fg.run(tasks, list(o), 3).accuracy[-1].mean() for o in itertools.permutations(range(3))]
     low, high = random.interval("accuracy")
     assert low <= np.mean(every) <= high
-    both = fg.expect(tasks, "without-replacement", 3, quantities=("loss", "accuracy"), runs=64)
+    np.testing.assert_allclose(listed.values["accuracy"], np.mean(every), rtol=1e-12)
+    both = fg.expect(tasks, "with-replacement", 60, quantities=("loss", "accuracy"), runs=64)
     assert any("loss: simulated beside accuracy" in note for note in both.notes)
     with pytest.raises(NotSupportedError, match="accuracy is not a quadratic form"):
         fg.expect(tasks, "with-replacement", 3, quantities="accuracy", method="moments")

@@ -148,7 +148,7 @@ def audit(
         drawn = () if source.linear is None else recipe.drawn(source.linear)
         for repeat in range(1, count) if drawn and problem.num_tasks > 1 else ():
             report(f"repeat {repeat}", STAGES.index("repeats"), len(STAGES))
-            verdicts.append(judge(measure_orders(draw(repeat), SEARCHED)))
+            verdicts.append(judge(measure_orders(draw(repeat), SEARCHED, along=False)))
         done = recipe.words(problem)
         notes = dict.fromkeys((*reading.notes, *problem.notes, *simulated))
         # orders are compared by forgetting itself where that is a measure
@@ -208,8 +208,8 @@ def _missing(problem: Problem, held: Problem | None) -> tuple[str, ...]:
     absent = []
     if problem.linear is None:
         absent.append(
-            f"ranks, principal angles, duplicates and exact expectations: they need linear tasks, not "
-            f"{type(problem).__name__}, so that random orders are simulated"
+            f"ranks, principal angles and duplicates: they need linear tasks, not {type(problem).__name__}, whose "
+            "random orders are listed where they are few, and simulated elsewhere"
         )
     if problem.labels_stand_for is None:
         absent.append("accuracy: the labels are not classes (-1 and +1, or one-hot rows)")

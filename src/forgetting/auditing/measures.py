@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,12 +28,16 @@ from forgetting.dynamics.metrics import average_incremental
 from forgetting.orderings import Explicit
 from forgetting.tasks import Problem
 
+FLOPS = 3e10  # operations a second, roughly
 ALL = 720  # up to this many different orders, all are tried
 SAMPLE = 1000  # otherwise this many random orders, or as many as 4e10 operations allow,
 FEWEST = 100  # and no fewer than this
 POINT = 0.005  # half a percentage point: a smaller difference of mean accuracies is no reason to prefer an order
 SAME = 1e-9  # relative difference below which two values count as equal
+INCREMENTAL = 5.0  # seconds, as estimated, for average incremental accuracies of orders
+LEAST = 20  # orders below which these have no mean
 RATE = "rows classified correctly, in %; mean over tasks"
+SO_FAR = "rows classified correctly, in %; mean over the tasks learned so far, averaged over the steps of the pass"
 DEVIATIONS = 3.0  # standard errors that a mean over random orders may be off
 
 
@@ -54,6 +58,8 @@ class Measure:
         incremental: of an accuracy, its mean over the steps of a pass on the tasks learned so far (average incremental
             accuracy), for the given, the best and the worst order.
         task_values: the value of each task after each order, if all orders were tried; empty for forgetting.
+        along: of an accuracy, the average incremental accuracy as a measure of its own; of all orders tried, or of as
+            many random ones as `INCREMENTAL` seconds allow. None where these are too few, and of all other measures.
 
     >>> order = FoundOrder((0,), 1.0)
     >>> loss = Measure("training loss", "", False, 2.0, 2.0, 1.0, 2.0, 1.5, 0.0, (1.0, 2.0), order, order)
@@ -75,6 +81,22 @@ class Measure:
     bottom: FoundOrder
     incremental: tuple[float, ...] = ()
     task_values: tuple[tuple[float, ...], ...] = ()
+    along: Measure | None = None
+
+    @property
+    def extremes(self) -> tuple[FoundOrder, FoundOrder]:
+        """The orders with the best and the worst value that is known; those that were searched for have no names here.
+
+        >>> order = FoundOrder((0,), 1.0)
+        >>> loss = Measure("training loss", "", False, 2.0, 2.0, 0.5, 2.0, 1.5, 0.0, (1.0, 2.0), order, order)
+        >>> [found.value for found in loss.extremes]
+        [0.5, 2.0]
+        """
+        top, bottom = self.top, self.bottom
+        for value in (self.best, self.worst, self.given):
+            top = FoundOrder((), value) if self.compare(value, top.value) > 0 else top
+            bottom = FoundOrder((), value) if self.compare(value, bottom.value) < 0 else bottom
+        return top, bottom
 
     @property
     def is_accuracy(self) -> bool:
@@ -184,17 +206,18 @@ class MeasuredOrders:
     seed: int = 0
 
 
-def measure_orders(prepared: Prepared, evaluations: int | None = None) -> MeasuredOrders:
+def measure_orders(prepared: Prepared, evaluations: int | None = None, *, along: bool = True) -> MeasuredOrders:
     """Search for the best and the worst order, and measure these, the given order and all orders to try.
 
-    `evaluations` are the orders that the search tries, as in `search_orders`.
+    `evaluations` are the orders that the search tries, as in `search_orders`; `along` says whether accuracies are
+    measured along the orders, too.
     """
     problem, seed = prepared.problem, prepared.seed
     search = search_orders(
         problem, scheme=prepared.scheme, w0=prepared.w0, starts=[prepared.given], seed=seed, evaluations=evaluations
     )
     tried, exact = orders_to_try(problem, seed)
-    measures = _measures(prepared, search, tried, exact)
+    measures = _measures(prepared, search, tried, exact, along=along)
     # if forgetting is no measure, every task is solved when it is learned, up to what no w can fit
     forgetting = next((measure for measure in measures if measure.name == "forgetting"), measures[0])
     kept = unexplained_loss(problem) if forgetting is measures[0] else 0.0
@@ -203,7 +226,9 @@ def measure_orders(prepared: Prepared, evaluations: int | None = None) -> Measur
     return MeasuredOrders(search, tried, exact, measures, prepared.start, forgetting.given - kept, ends, seed)
 
 
-def _measures(prepared: Prepared, search: OrderSearch, tried: IntArray, exact: bool) -> tuple[Measure, ...]:
+def _measures(
+    prepared: Prepared, search: OrderSearch, tried: IntArray, exact: bool, *, along: bool
+) -> tuple[Measure, ...]:
     """Every measure that these tasks have, of all orders tried and of the given, the best and the worst order.
 
     Forgetting is a measure of its own only if the scheme leaves some task unsolved: otherwise forgetting is the
@@ -231,23 +256,59 @@ def _measures(prepared: Prepared, search: OrderSearch, tried: IntArray, exact: b
         column = table.mean(axis=1)
         rows = rows_of.get(name)
         incremental: tuple[float, ...] = ()
+        so_far = None
         if rows is not None:
             last[name] = rows.accuracies(point).mean()
-            incremental = tuple(_incremental(prepared, rows, order) for order in named)
+            if along:
+                first, least, most = incremental = tuple(_incremental(prepared, rows, np.array(named)).tolist())
+                every = average_incremental(rows.accuracies(repeated.scaled_iterates[1:]), cycles.seq)
+                so_far = _measure_along(prepared, rows, name, tried, exact, (first, every, least, most))
         elif name == "held-out loss" and test is not None:
             last[name] = held_out_losses(test, point).mean()
         values = column[: len(tried)]
-        spread = 0.0 if exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
-        low, high = (extreme_order(tried, values, largest=largest) for largest in (False, True))
         own, best, worst = (float(value) for value in column[len(tried) :])
-        higher = rows is not None
-        top, bottom = (high, low) if higher else (low, high)
         parts = table[: len(tried)].tolist() if exact and table.shape[1] > 1 else []
-        measures.append(Measure(
-            name, units.get(name, loss_unit), higher, own, float(last[name]), best, worst, float(np.mean(values)),
-            spread, tuple(values.tolist()), top, bottom, incremental, tuple(map(tuple, parts)),
-        ))  # fmt: skip
+        ends = own, float(last[name]), best, worst
+        plain = _measure(name, units.get(name, loss_unit), rows is not None, ends, tried, values, exact=exact)
+        measures.append(replace(plain, incremental=incremental, task_values=tuple(map(tuple, parts)), along=so_far))
     return tuple(measures)
+
+
+def _measure(
+    name: str,
+    unit: str,
+    higher: bool,
+    ends: tuple[float, float, float, float],
+    tried: IntArray,
+    values: Array,
+    *,
+    exact: bool,
+) -> Measure:
+    """A measure from its values of the orders tried; `ends` are those of the given order, cycles, best and worst."""
+    spread = 0.0 if exact else float(np.std(values, ddof=1) / math.sqrt(len(values)))
+    low, high = (extreme_order(tried, values, largest=largest) for largest in (False, True))
+    top, bottom = (high, low) if higher else (low, high)
+    mean = float(np.mean(values))
+    return Measure(name, unit, higher, *ends, mean, spread, tuple(values.tolist()), top, bottom)
+
+
+def _measure_along(
+    prepared: Prepared, rows: Problem, name: str, tried: IntArray, exact: bool, ends: tuple[float, float, float, float]
+) -> Measure | None:
+    """The average incremental accuracy of the orders tried, or of as many of them as `INCREMENTAL` seconds allow."""
+    points = 0.0 if rows.linear is None else float(rows.linear.num_rows.sum())
+    width = float(rows.outputs or 1)
+    each = tried.shape[1] * (1e-4 + points * width * (3e-8 + 2 * rows.dim / FLOPS))
+    if prepared.problem.linear is None:  # a run of its own
+        each += tried.shape[1] * SLOW / FLOPS
+    most = int(INCREMENTAL / each)
+    if most < min(len(tried), LEAST):
+        return None
+    if most < len(tried):
+        rng = np.random.default_rng(np.random.SeedSequence(prepared.seed, spawn_key=(12,)))
+        tried, exact = tried[np.sort(rng.choice(len(tried), most, replace=False))], False
+    values = _incremental(prepared, rows, tried)
+    return _measure(f"incremental {name}", SO_FAR, True, ends, tried, values, exact=exact)
 
 
 def _tables(prepared: Prepared, orders: IntArray) -> dict[str, Array]:
@@ -270,7 +331,20 @@ def _tables(prepared: Prepared, orders: IntArray) -> dict[str, Array]:
     return {name: np.concatenate(tables) for name, tables in parts.items()}
 
 
-def _incremental(prepared: Prepared, rows: Problem, order: IntArray) -> float:
-    """The accuracy on the tasks learned so far, averaged over the steps of a pass."""
-    once = run(prepared.problem, Explicit(order), len(order), prepared.scheme, w0=prepared.w0)
-    return average_incremental(rows.accuracies(once.scaled_iterates[1:]), order)
+def _incremental(prepared: Prepared, rows: Problem, orders: IntArray) -> Array:
+    """The accuracy on the tasks learned so far, averaged over the steps of a pass, for each order.
+
+    Orders that begin alike are learned together.
+    """
+    problem, T = prepared.problem, orders.shape[1]
+    if problem.linear is None:
+        runs = (run(problem, Explicit(order), T, prepared.scheme, w0=prepared.w0) for order in orders)
+        return np.array([
+            average_incremental(rows.accuracies(once.scaled_iterates[1:]), once.order) for once in runs
+        ])  # fmt: skip
+    total = np.zeros(len(orders))
+    for t in range(1, T + 1):
+        begun, which = np.unique(orders[:, :t], axis=0, return_inverse=True)
+        parts = [rows.accuracies(ends.points) for ends in pass_ends(problem, prepared.scheme, prepared.w0, begun)]
+        total += np.take_along_axis(np.concatenate(parts), begun, axis=1).mean(axis=1)[which.ravel()]
+    return np.asarray(total / T)

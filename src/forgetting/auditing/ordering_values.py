@@ -29,6 +29,7 @@ from forgetting.orderings import (
 QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
 MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that leaves enough of them
+LITTLE = 0.05  # of what a fixed order forgets: a smaller fall leaves nothing to explain
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 
@@ -94,7 +95,8 @@ class Split:
     Attributes:
         baseline: the name of the fixed order.
         replaced_once: for comparison, the forgetting after T draws with replacement.
-        randomness, repetition: the shares; None if forgetting does not fall, or is negative.
+        randomness, repetition: the shares; None if forgetting does not fall, or by less than 5 % (`LITTLE`) of what the
+            fixed order forgets, or is negative.
     """
 
     baseline: str
@@ -106,6 +108,11 @@ class Split:
     replaced_once: float
     randomness: float | None
     repetition: float | None
+
+    @property
+    def little(self) -> bool:
+        """Whether forgetting falls by so little that there is nothing to explain; also in files with shares."""
+        return 0 < self.fixed_once - self.random_many < LITTLE * self.fixed_once
 
 
 @dataclass(frozen=True)
@@ -266,7 +273,7 @@ def shares_of_causes(orderings: Rows, passes: int, rounding: float) -> tuple[Spl
     splits = []
     for baseline in ("given order", "worst order"):
         a, b, c, d = (values[name, count] for count in (1, passes) for name in (baseline, "random permutation"))
-        falls = a - d > rounding and min(a, b, c, d) >= -rounding
+        falls = a - d > max(rounding, LITTLE * a) and min(a, b, c, d) >= -rounding
         randomness = ((a - b) + (c - d)) / 2 / (a - d) if falls else None
         repetition = None if randomness is None else 1 - randomness
         splits.append(Split(baseline, passes, a, b, c, d, values["with replacement", 1], randomness, repetition))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.auditing.landscape_page import landscape_section
+from forgetting.auditing.ordering_values import LITTLE
 from forgetting.auditing.sentences import LOSSES, SLACK, Said, listed, number, percent, task_name
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import ROUNDING
@@ -64,7 +65,7 @@ def text_of(audit: Audit, report: Report, width: int) -> str:
     """The audit and its report as text for a terminal: the recommendation, and the tables that fit."""
     orders = tuple(f"{name}: {listed(audit, order)}" for name, order in _orders(audit))
     parts = [summary_text(report, width), summary_text(Report(_head(audit), (), {}, orders), width)]
-    for key in ("measures", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
+    for key in ("measures", "chosen", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
@@ -156,54 +157,71 @@ def _intervals(audit: Audit) -> list[Table]:
 
 
 def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
-    """The given, the best and the worst order, and the best order by every other measure, with their names."""
+    """The given order, those that forget least and most, and the best and the worst by every other measure."""
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
     which = "all" if audit.tried_exact else "those tried"
     for measure in audit.measures:
-        if measure.name not in LOSSES:
-            name = f"best of {which} by {measure.name} ({measure.number(measure.top.value)}){measure.top.ties}"
-            named.append((name, measure.top.order))
+        for found, end in ((measure.top, "best"), (measure.bottom, "worst")) if measure.name not in LOSSES else ():
+            name = f"{end} of {which} by {measure.name} ({measure.number(found.value)}){found.ties}"
+            named.append((name, found.order))
     return named
 
 
+def _asked_first(audit: Audit) -> list[Measure]:
+    """The measures, accuracies before losses, and of these those of held-out rows first."""
+    accuracies = [measure for measure in audit.measures if measure.is_accuracy]
+    return [*reversed(accuracies), *(measure for measure in audit.measures if not measure.is_accuracy)]
+
+
 def _measures(audit: Audit) -> list[Table]:
-    """Every measure of the given, the best, the worst and a random order, with its unit."""
+    """Every measure of the given and of a random order, with its own best and worst value; and of the orders that
+    forget least and most."""
     if not audit.measures:
         return []
+    measures = [part for measure in _asked_first(audit) for part in (measure, measure.along) if part is not None]
     rows: list[tuple[str, ...]] = []
-    for measure in audit.measures:
-        values = measure.given, measure.best, measure.worst, measure.mean, measure.cyclic
-        worse = percent(measure.share_worse, 1.0)
-        rows.append((measure.name, *(measure.number(value) for value in values), worse))
-        if measure.incremental:
-            cells = (measure.number(value) for value in measure.incremental)
-            rows.append((f"incremental {measure.name}", *cells, "", "", ""))
+    chosen: list[tuple[str, ...]] = []
+    for measure in measures:
+        top, bottom = measure.extremes
+        values = measure.given, top.value, bottom.value, measure.mean, measure.cyclic
+        rows.append((measure.name, *map(measure.number, values), percent(measure.share_worse, 1.0)))
+        chosen.append((measure.name, *map(measure.number, (measure.given, measure.best, measure.worst))))
     orders = "all orders" if audit.tried_exact else f"{audit.tried:,} random orders"
     heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
+    own = " Each row has a best and a worst order of its own." if len(measures) > 1 else ""
     notes = [
-        "After one pass: the given order, the orders that forget least (best) and most (worst), and the mean over "
-        f"random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of {orders} that "
-        "are worse."
+        f"After one pass: the given order, the best and the worst value of this measure over {orders}, and the mean "
+        f"over random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of the orders "
+        f"that are worse.{own}"
     ]
-    for name, extreme in (("best", audit.search.best), ("worst", audit.search.worst)):
-        if extreme.tied > 1:
-            notes.append(
-                f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
-            )
-    notes += [f"{measure.name}: {measure.unit}." for measure in audit.measures]
-    if any(measure.incremental for measure in audit.measures):
-        notes.append("incremental: on the tasks learned so far, averaged over the steps of the pass.")
+    notes += [f"{measure.name}: {measure.unit}." for measure in measures]
+    for measure in measures:
+        if len(measure.values) < audit.tried:
+            notes.append(f"{measure.name}: of {len(measure.values):,} random orders; more take too long.")
+    if any(measure.is_accuracy for measure in measures):
         notes.append("Classes that tie share the row: guessing counts as much as it is right on average.")
-    return [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
+    ties = [
+        f"{name}: the first of {extreme.tied:,} orders that forget the same; other measures may differ."
+        for name, extreme in (("forgets least", audit.search.best), ("forgets most", audit.search.worst))
+        if extreme.tied > 1
+    ]
+    tables = [Table("measures", "Every measure of the orders", "", heads, tuple(rows), tuple(notes))]
+    if len(measures) > 1:
+        columns = ("measure", "given", "forgets least", "forgets most")
+        told = ("One pass in the orders that forget least and most, by every measure.", *ties)
+        title = "What the orders that forget least and most give"
+        tables.append(Table("chosen", title, "", columns, tuple(chosen), told))
+    return tables
 
 
 def _randomness(audit: Audit, said: Said) -> Section:
     rows = []
     for split in audit.splits:
         values = split.fixed_once, split.random_once, split.fixed_many, split.random_many
-        rows.append((split.baseline, *values, _share(split.randomness), _share(split.repetition)))
+        shares = (None, None) if split.little else (split.randomness, split.repetition)
+        rows.append((split.baseline, *values, *map(_share, shares)))
     P = audit.passes
     heads = ("from", "F once", "F random", f"F x{P}", f"F random x{P}", "random", "repeat")
     caption = (
@@ -212,7 +230,8 @@ def _randomness(audit: Audit, said: Said) -> Section:
     text = (
         f"The table compares the forgetting of a fixed order, learned once and {P} times, with that of random "
         f"orders, learned once (without replacement) and {P} times (reshuffled). The share of a cause is the "
-        "mean of its effect without and with the other one; one half each means that either alone would do."
+        "mean of its effect without and with the other one; one half each means that either alone would do. A fall of "
+        f"less than {100 * LITTLE:.0f} % of what is forgotten leaves nothing to share."
     )
     text = " ".join([*said.rest("randomness"), text])
     table = Table("split", "Randomness against repetition", caption, heads, tuple(rows))
@@ -341,14 +360,14 @@ def lead_figure(audit: Audit) -> Spread | None:
     if not audit.measures:
         return None
     orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
-    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in audit.measures)
+    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in _asked_first(audit))
     return Spread(
         "orders-tried",
         "All orders after one pass" if audit.tried_exact else "Random orders after one pass",
         f"Gray: {orders}, each learned once. {units[:1].upper()}{units[1:]}.",
         "orders",
         tuple(name.format(audit.passes) for name in MARKS),
-        tuple(_panel(measure) for measure in audit.measures),
+        tuple(_panel(measure) for measure in _asked_first(audit)),
     )
 
 

@@ -82,6 +82,7 @@ def _opening(audit: Audit) -> tuple[str, ...]:
     other = cases[len(plain) :]
     parts = {
         "case": plain,
+        "accuracy": _accuracy(audit),
         "conflict": _conflict(audit),
         "first case": other[:1],
         "effect": _effect(audit),
@@ -92,7 +93,7 @@ def _opening(audit: Audit) -> tuple[str, ...]:
         "fit": _short_fit(audit),
     }
     # what is most important is kept; what is kept stands in the order of reading
-    ranks = ["case", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
+    ranks = ["case", "accuracy", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
     if plain and audit.cases[0].kind != "last task":
         ranks = ["case", "fit"]
     if audit.fit.floor_with_intercept is not None and "effect" in ranks:
@@ -107,8 +108,29 @@ def _about_orders(audit: Audit) -> Iterator[str]:
     """The sentences about orders, which are also in the opening if there is room."""
     yield from (case.sentence for case in audit.cases)
     if audit.num_tasks > 1:
-        for part in (_conflict, _effect, _given, _advice, _seeds):
+        for part in (_accuracy, _conflict, _effect, _given, _advice, _seeds):
             yield from part(audit)
+
+
+def _accuracy(audit: Audit) -> list[str]:
+    """The spread of the accuracy over orders, of held-out rows if there are any; empty without classes."""
+    known = [measure for measure in audit.measures if measure.is_accuracy]
+    if not known or audit.num_tasks == 1:
+        return []
+    measure = known[-1]  # accuracies of held-out rows follow those of learned ones
+    top, bottom = measure.extremes
+    orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
+    values = f"{measure.number(bottom.value)} to {measure.number(top.value)} after one pass"
+    little = top.value - bottom.value < SHARE
+    given = f"the given one has {measure.number(measure.given)}"
+    if not little:
+        better, worse = measure.share_better, measure.share_worse
+        stands = f"worse than {percent(better, 1.0)}" if better > worse else f"better than {percent(worse, 1.0)}"
+        given = f"{given}, {stands} of them"
+    return [
+        f"{capital(measure.name)} depends {'little' if little else 'on the order'}{' on the order' * little}: {values} "
+        f"over {orders}, {measure.number(measure.mean)} on average; {given}."
+    ]
 
 
 def _short_fit(audit: Audit) -> list[str]:
@@ -330,6 +352,11 @@ def _shares(split: Split, start: float) -> str:
     )
     if min(a, b, c, d) < -ROUNDING * start:
         return f"Forgetting is negative here, since tasks help each other, and its fall cannot be divided: {values}"
+    if split.little and a - d > ROUNDING * start:
+        return (
+            f"Forgetting hardly falls, so that there is little to explain: {number(a, start)} in one pass in {where}, "
+            f"{number(d, start)} in {split.passes} passes in random orders, {percent(a - d, a)} less."
+        )
     if split.randomness is None or split.repetition is None:
         return (
             f"Random order and repetition together do not lower forgetting: {where} forgets {number(a, start)} in "

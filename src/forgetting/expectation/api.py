@@ -69,6 +69,9 @@ def expect(
     - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
     - spectral: the same, for very large k and k = inf, from one factorisation.
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
+    - listing: every order that can come, one by one, each with its probability: T!/(T-k)! without replacement, T^k
+      with it, (T!)^epochs reshuffled (fewer with clones); any quantity, accuracies above all, and any scheme that
+      draws no random numbers.
     - deterministic: any ordering and scheme without randomness, such as cyclic, explicit and greedy orders: one run.
     - monte-carlo: anything, simulated: means with intervals, and quantiles with intervals that hold for any tail.
     - auto: an exact method that fits in `memory` and takes at most `patience` seconds, else monte-carlo, with fewer
@@ -86,7 +89,9 @@ def expect(
     - test_loss, test_losses, test_forgetting: as loss, task_losses and forgetting, on the held-out data of `test`.
     - accuracy, task_accuracies, accuracy_forgetting (accuracy when learned less accuracy at w_k, over the visits),
       incremental_accuracy (mean over the steps, on the tasks visited so far), test_accuracy: for tasks with classes;
-      exact for a given order, else simulated, with intervals for values between 0 and 1.
+      exact for a given order and where all orders can be listed, else simulated, with intervals for values between 0
+      and 1. The `uncertainty` of an exact one is the expected share of rows whose margin is below the rounding error
+      of the run, ties included.
 
     All floats, labels included, count as the exact numbers that they are. Small problems are computed with 31 digits,
     and with more where 31 leave doubts; `detail` says so, and `uncertainty` bounds the error of a value.
@@ -173,8 +178,8 @@ def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
     if method != "auto" or not outcome.runs or not plain or not others or request.linear is None:
         return ()
     return (
-        f"{' and '.join(plain)}: simulated beside {others[0]}, which no exact method computes; a call without "
-        f"{others[0]} may have exact values",
+        f"{' and '.join(plain)}: simulated beside {others[0]}, which only a list of all orders has exactly; a call "
+        f"without {others[0]} may have exact values",
     )
 
 

@@ -61,6 +61,8 @@ class Form:
     with_unfitted: ClassVar[bool] = False
     #: whether values are a quadratic form as above, which exact engines need
     quadratic: ClassVar[bool] = True
+    #: whether values that are no quadratic form depend on w alone, and have bounds on their errors, by `within`
+    bounded: ClassVar[bool] = False
     #: the interval that no value can leave, if it does not depend on the tasks
     ends: ClassVar[tuple[float, float] | None] = None
 
@@ -77,6 +79,13 @@ class Form:
         """The form of the held-out data of every task at the recorded steps of a run, (len(steps), T)."""
         geometry, each = self._distinct(run)
         return each[:, geometry.num_learned + geometry.index]
+
+    def within(self, run: Trajectory, off: Array, held_out: bool) -> tuple[Array, Array]:
+        """`along` or `along_tests`, and bounds on the errors of the values where each w is off by at most `off`.
+
+        For forms that are `bounded`.
+        """
+        raise NotSupportedError(f"{type(self).__name__} has no bounds on its errors")
 
     def _distinct(self, run: Trajectory) -> tuple[Geometry, Array]:
         """The geometry of the tasks, and the form of each distinct task at the recorded steps."""
@@ -121,6 +130,7 @@ class _Accuracy(Form):
     """The share of rows of a task whose class is predicted, or is not."""
 
     quadratic = False
+    bounded = True
     ends = (0.0, 1.0)
 
     def __init__(self, wrong: bool) -> None:
@@ -132,6 +142,10 @@ class _Accuracy(Form):
     def along_tests(self, run: Trajectory) -> Array:
         shares = run.problem.test_accuracies(run.iterates)
         return 1 - shares if self.wrong else shares
+
+    def within(self, run: Trajectory, off: Array, held_out: bool) -> tuple[Array, Array]:
+        shares, undecided = run.problem.accuracies_within(run.scaled_iterates, off, held_out)
+        return 1 - shares if self.wrong else shares, undecided
 
     def bound(self, problem: Problem) -> None:
         return None

@@ -77,6 +77,14 @@ class WithRows:
         """The accuracy of the held-out data of every task at each of a stack of w; an error if there are none."""
         raise NotSupportedError("the accuracy of held-out data needs held-out data: test=")
 
+    def accuracies_within(self, points: Array, off: Array, held_out: bool = False) -> tuple[Array, Array]:
+        """`accuracies` or `test_accuracies` of w that are off by at most `off`, and bounds on their errors.
+
+        A bound is the share of the rows of a task whose margin is not clear, ties included.
+        """
+        shares = self.test_accuracies(points) if held_out else self.accuracies(points)
+        return shares, 0 * shares + float("inf")
+
     def signed_rows(self, task: int) -> Array | None:
         """The rows y_i x_i of a classification task; None for other tasks."""
         return None

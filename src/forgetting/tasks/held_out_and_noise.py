@@ -251,6 +251,14 @@ class ScoredTasks(LinearTasks):
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         return self.learned.predictions(task, self._without_noise(points))
 
+    def row_lengths(self, task: int) -> Array:
+        return self.learned.row_lengths(task)
+
+    def accuracies_within(self, points: Array, off: Array, held_out: bool = False) -> tuple[Array, Array]:
+        if held_out and self.tests is not None:
+            return self.tests.accuracies_within(self._without_noise(points), off)
+        return super().accuracies_within(points, off, held_out)
+
     def test_accuracies(self, points: Array) -> Array:
         """The accuracy of the held-out data of every task at each of a stack of w, (len(points), T)."""
         if self.tests is None:

@@ -152,6 +152,10 @@ class KernelTasks(LinearTasks):
     def labels_of(self, task: int) -> Array:
         return np.asarray(self.labels[self.rows_of[as_task(task, self.num_tasks)]])
 
+    def row_lengths(self, task: int) -> Array:
+        rows = self.rows_of[as_task(task, self.num_tasks)]
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.kernel)[rows], 0.0)))
+
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         rows = self.rows_of[as_task(task, self.num_tasks)]
         kernel = self.kernel[rows]

@@ -252,3 +252,29 @@ def correct_share(predictions: Array, labels: Array, sizes: Array, own: int | No
     tied = among >= top - 2 * slack[..., None]
     right = np.any(tied & (labels[:, :own] == 1), axis=-1)
     return np.where(known, np.mean(right / np.maximum(tied.sum(axis=-1), 1), axis=-1), np.nan)
+
+
+def undecided_share(predictions: Array, labels: Array, sizes: Array, off: Array, own: int | None = None) -> Array:
+    """A bound on the error of `correct_share` if predictions are off: the share of rows whose margin is not clear.
+
+    The margin of a row is the distance of its prediction from 0, or that of the output of its class from the largest of
+    the others. It is clear where neither the error of the prediction nor the rounding within which `correct_share` sees
+    a tie can bridge it. Ties count as undecided; a prediction of 0 that is exact is none.
+
+    Args:
+        predictions, labels, sizes, own: as for `correct_share`.
+        off: (..., n) by how much predictions are off, beside the rounding of the product x.w: of several outputs, the
+            norm of what all of them are off.
+
+    >>> undecided_share(np.array([0.3, -2.0, 0.0]), np.array([1.0, 1.0, 1.0]), np.ones(3), np.full(3, 1e-9)).round(6)
+    np.float64(0.333333)
+    """
+    reach = off + 128 * EPS * sizes
+    if labels.ndim == 1:
+        margins = np.abs(predictions)
+    else:
+        among, right = predictions[..., :own], labels[:, :own] == 1
+        best = np.max(np.where(right, -np.inf, among), axis=-1, initial=-np.inf)
+        margins, reach = np.abs(np.max(np.where(right, among, -np.inf), axis=-1) - best), 2 * reach
+    share = np.mean(~(margins > reach) & (reach != 0), axis=-1)
+    return np.where(np.all(np.isfinite(reach), axis=-1), share, np.inf)

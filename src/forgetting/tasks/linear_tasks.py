@@ -13,7 +13,7 @@ from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word,
 from forgetting.core.numerical import quietly
 from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotRealizableError
 from forgetting.geometry import Directions, Geometry
-from forgetting.tasks.labels import correct_share, kind_of_labels
+from forgetting.tasks.labels import correct_share, kind_of_labels, undecided_share
 from forgetting.tasks.problem import Kind, Problem
 
 if TYPE_CHECKING:
@@ -124,6 +124,10 @@ class LinearTasks(Problem):
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         """The predictions for the rows of a task at each of a stack of w, and the size that each is rounded from."""
 
+    @abstractmethod
+    def row_lengths(self, task: int) -> Array:
+        """The norm |x| of each row of a task."""
+
     @cached_property
     def labels_stand_for(self) -> Literal["signs", "classes"] | None:
         """The meaning of labels, so that there is an accuracy: "signs" (+1, -1), "classes" (one-hot), or None."""
@@ -145,22 +149,35 @@ class LinearTasks(Problem):
 
     def accuracies(self, points: Any) -> Array:
         """`accuracy` at each of a stack of w, (len(points), T)."""
+        return self._scores(points, None)[0]
+
+    def accuracies_within(self, points: Array, off: Array, held_out: bool = False) -> tuple[Array, Array]:
+        if held_out:
+            return super().accuracies_within(points, off, held_out)
+        return self._scores(points, off)
+
+    def _scores(self, points: Any, off: Array | None) -> tuple[Array, Array]:
+        """`accuracies_within`; without `off` nothing is computed in the place of the undecided shares."""
         points = self._stack(points)
         if self.labels_stand_for is None:
             raise MissingValueError(
                 "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
             )
-        table = np.empty((len(points), self.num_tasks))
+        table, undecided = np.empty((2, len(points), self.num_tasks))
         for task in range(self.num_tasks):
             own = None if self.classes is None else len(self.classes[task])
             width = max(1, int(self.num_rows[task]) * (self.outputs or 1))
             size = max(1, PART // width)
+            lengths = None if off is None else self.row_lengths(task)
             for start in range(0, len(points), size):
                 with quietly():
-                    predictions, sizes = self.predictions(task, points[start : start + size])
-                    share = correct_share(predictions, self.labels_of(task), sizes, own)
-                table[start : start + size, task] = share
-        return table
+                    part = slice(start, start + size)
+                    predictions, sizes = self.predictions(task, points[part])
+                    table[part, task] = correct_share(predictions, self.labels_of(task), sizes, own)
+                    if off is not None and lengths is not None:
+                        wrong = off[part, None] * lengths
+                        undecided[part, task] = undecided_share(predictions, self.labels_of(task), sizes, wrong, own)
+        return table, undecided
 
     def _stack(self, points: Any) -> Array:
         """A stack of w, checked; a run that diverges has points that are not finite."""

@@ -322,6 +322,9 @@ class RegressionTasks(LinearTasks):
     def labels_of(self, task: int) -> Array:
         return self.task(task)[1]
 
+    def row_lengths(self, task: int) -> Array:
+        return np.sqrt(squared_rows(self.task(task)[0]))
+
     def predictions(self, task: int, points: Array) -> tuple[Array, Array]:
         X, _ = self.task(task)
         points = self._stack(points)

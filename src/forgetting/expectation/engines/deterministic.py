@@ -16,6 +16,7 @@ from forgetting.expectation.engines.error_bounds import two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined
 from forgetting.expectation.engines.moment_map import Moments, batches
 from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import averaged, form_along, made_run, values_of
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.quantities import Form, Quantity, Term
@@ -52,13 +53,20 @@ class DeterministicEngine(Engine):
         if request.linear is not None and 0 < len(quadratic) < len(request.quantities):
             outcome = self.solve(replace(request, quantities=quadratic))
             others = replace(request, quantities=tuple(q for q in request.quantities if q not in quadratic))
-            return replace(outcome, values={**outcome.values, **self.solve(others).values}, intervals={})
+            rest = self.solve(others)
+            doubts = outcome.uncertainty | rest.uncertainty
+            return replace(outcome, values=outcome.values | rest.values, uncertainty=doubts, intervals={})
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
         if request.linear is None or not quadratic or request.ordering.skips:
-            values = values_of(request, trajectory)
-            detail = f"{detail}, its rounding not bounded"
-            return Outcome(detail, values, notes=trajectory.remarks, heading=ONE_RUN)
+            values, doubts = values_of(request, trajectory), {}
+            if request.linear is not None and not request.ordering.adaptive:
+                bounds = _DoubtsOfRun(request, trajectory, moment_map(request, as_run=True))
+                known = {quantity.name: bounds.of_shares(quantity) for quantity in request.quantities}
+                doubts = {name: doubt for name, doubt in known.items() if doubt is not None}
+            if len(doubts) < len(values):
+                detail = f"{detail}, its rounding not bounded"
+            return Outcome(detail, values, doubts, notes=trajectory.remarks, heading=ONE_RUN)
         twofold = in_two_floats(request, _products(request))
         moments = moment_map(request, twofold=twofold, as_run=not twofold)
         order, notes = request.geometry.distinct(trajectory.order), trajectory.remarks
@@ -70,7 +78,7 @@ class DeterministicEngine(Engine):
             if request.ordering.adaptive:
                 notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
             values = values_of(request, trajectory)
-            bounds = _RunBounds(request, trajectory, moments)
+            bounds = _DoubtsOfRun(request, trajectory, moments)
             doubts = {quantity.name: bounds.of(quantity) for quantity in request.quantities}
         return replace(refined(request, moments, values, doubts, f"{detail},", order, notes), heading=ONE_RUN)
 
@@ -135,17 +143,31 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     return order
 
 
-class _RunBounds:
-    """Bounds on the rounding errors of one run in float64, where the errors of all steps in z add up."""
+class _Undecided(Form):
+    """The bounds on the errors of a form of iterates, in the place of its values."""
+
+    quadratic = False
+
+    def __init__(self, form: Form, bounds: RunBounds) -> None:
+        self.form, self.bounds = form, bounds
+
+    def along(self, run: Trajectory) -> Array:
+        return self._along(run, held_out=False)
+
+    def along_tests(self, run: Trajectory) -> Array:
+        return self._along(run, held_out=True)
+
+    def _along(self, run: Trajectory, *, held_out: bool) -> Array:
+        return self.form.within(run, self.bounds.of_iterates(run.iterates, run.steps), held_out)[1]
+
+
+class _DoubtsOfRun:
+    """Bounds on the rounding errors of the quantities of one run in float64."""
 
     def __init__(self, request: Request, trajectory: Trajectory, moments: Moments) -> None:
-        self.request, self.trajectory, self.moments = request, trajectory, moments
-        steps, doubts = request.steps.astype(float), moments.doubts
-        noise = float(np.max(doubts.noise[: request.geometry.num_learned, 1], initial=0.0))
-        pace = noise * float(np.linalg.norm(moments.first[0])) + doubts.drift
-        with np.errstate(over="ignore"):
-            grown = moments.unit * (steps + 1) * moments.growth**steps
-        self.off, self.seen = pace * grown, doubts.unsolved * grown  # of z, and as the rows see it
+        self.request, self.trajectory = request, trajectory
+        self.bounds = RunBounds(request, moments)
+        self.off, self.seen = self.bounds.off(request.steps), self.bounds.seen(request.steps)
 
     def of(self, quantity: Quantity) -> Array:
         """A bound on the error of a quantity at each step."""
@@ -159,19 +181,37 @@ class _RunBounds:
             total[steps == 0] = np.nan
         return total
 
+    def of_shares(self, quantity: Quantity) -> Array | None:
+        """`of` for a quantity whose forms are shares of rows; None if a form has no bound."""
+        steps = self.request.steps
+        total = np.zeros((len(steps), self.request.problem.num_tasks) if quantity.per_task else len(steps))
+        for visits in (1, 2):
+            own = (steps == 1) == (visits == 1)
+            terms = quantity.after(visits) if own.any() else ()
+            if not (self.bounds.knows_iterates and all(term.form.bounded for term in terms)):
+                return None
+            if terms:
+                parts = tuple(
+                    replace(term, form=_Undecided(term.form, self.bounds), coefficient=abs(term.coefficient))
+                    for term in terms
+                )
+                doubts = replace(self.request, quantities=(Quantity("doubts", quantity.meaning, parts),))
+                total[own] += values_of(doubts, self.trajectory)["doubts"][own]
+        if quantity.needs_steps:
+            total[steps == 0] = np.nan
+        return np.asarray(total + 64 * EPS)
+
     def evaluate(self, term: Term) -> Array:
         """A bound on the error of a term, without its coefficient, at each step."""
         geometry, steps, mean = self.request.geometry, self.request.steps, term.iterate == "mean"
         if term.average == "error":
             value = np.sum(self.trajectory.errors.reshape(len(self.trajectory.errors), -1) ** 2, axis=1)
-            value = value[np.searchsorted(self.trajectory.steps, steps)]
-            lost = self.off + self.moments.unit * self.moments.doubts.misplaced
-            return np.asarray(2 * np.sqrt(value) * lost + lost**2 + 64 * geometry.dim * EPS * value)
+            return self.bounds.of_error(value[np.searchsorted(self.trajectory.steps, steps)], self.off)
         trajectory = averaged(self.trajectory) if mean else self.trajectory
         along = form_along(self.request, trajectory, term.form, term.held_out)
-        self.distinct = geometry.index + (geometry.num_learned if term.held_out else 0)
-        every = np.arange(geometry.num_tasks, dtype=np.int64)
-        each = self._doubt(term.form, along.now, every, ((1 + mean) * self.off + self.seen)[:, None])
+        distinct = self.bounds.distinct(term.held_out)
+        far = ((1 + mean) * self.off + self.seen)[:, None]
+        each = self.bounds.of_form(term.form, along.now, distinct, far)
         if term.average == "each":
             return each
         if term.average == "tasks":
@@ -185,17 +225,6 @@ class _RunBounds:
                 values, doubts = along.now[i][past], each[i][past]
                 if term.average != "visited":
                     values = (along.before if term.average == "learnt" else along.after)[:k]
-                    doubts = self._doubt(term.form, values, past, self.off[i] + self.seen[i])
+                    doubts = self.bounds.of_form(term.form, values, distinct[past], self.off[i] + self.seen[i])
                 result[i] = float(np.mean(doubts)) + k * EPS * float(np.mean(values))
         return result
-
-    def _doubt(self, form: Form, values: Array, which: IntArray, far: Array) -> Array:
-        """Bounds on the errors of the forms of the tasks `which`, where z is off by `far`."""
-        geometry, moments = self.request.geometry, self.moments
-        largest = np.zeros(geometry.num_distinct)
-        np.maximum.at(largest, geometry.owner, moments.weights(form)[0])
-        tops = np.sqrt(largest)[self.distinct]
-        labels, displaced = (part[self.distinct] for part in (moments.doubts.labels, moments.doubts.displaced))
-        slips = moments.unit * (moments.slips(form)[self.distinct] * (1 + labels) + tops * displaced)
-        e = tops[which] * far * np.sqrt(geometry.ranks[self.distinct][which]) + slips[which]
-        return np.asarray(np.sqrt(2 * np.abs(values)) * e + e**2 + 64 * EPS * np.abs(values))
