@@ -5,6 +5,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import Ridge
 
 import forgetting as fg
 from forgetting.auditing import Audit, FoundOrder, Measure, OrderSearch, Outlier, digits, measures
@@ -547,11 +549,55 @@ def test_the_audit_with_all_measures_is_plain_data(agreeing):
 
 
 def test_a_tenth_of_a_point_of_accuracy_is_no_reason_to_shuffle():
-    from sklearn.datasets import load_digits
-
     X, labels = load_digits(return_X_y=True)
     found = fg.audit(fg.RegressionTasks.from_labels(X / 16, labels, labels // 2))
     accuracy = found.measure("training accuracy")
     assert abs(accuracy.mean - accuracy.given) < 0.005
     assert accuracy.random_against_given == 0
     assert not any(sentence.startswith("Shuffle") for sentence in (*found.opening, *found.recommendation))
+
+
+# ------------------------------------------------------------------------------------------------------------- all rows
+
+
+def digits_tasks():
+    X, y = load_digits(n_class=6, return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    return [
+        fg.RegressionTasks.from_labels(X[part] / 16, y[part], y[part] // 2, loss="mean")
+        for part in (order[:200], order[200:300])
+    ]
+
+
+def test_a_head_on_all_rows_is_ridge_on_all_rows_and_stands_beside_the_orders():
+    tasks, test = digits_tasks()
+    audit = fg.audit(tasks, test=test, repeats=1)
+    rows = np.concatenate([tasks.task(m)[0] for m in range(3)])
+    labels = np.concatenate([tasks.task(m)[1] for m in range(3)])
+    weights = np.repeat(200 / (3 * tasks.num_rows), tasks.num_rows)
+    ridge = Ridge(audit.all_rows.alpha, fit_intercept=False, solver="svd").fit(rows, labels, weights)
+    joint = np.linalg.lstsq(rows * np.sqrt(weights)[:, None], labels * np.sqrt(weights)[:, None], rcond=1e-10)[0]
+    for name, of in (("training", tasks), ("held-out", test)):
+        value = audit.all_rows.of(f"{name} accuracy")
+        assert value.head == pytest.approx(of.accuracy(ridge.coef_.T).mean())
+        assert value.joint == pytest.approx(of.accuracy(joint).mean())
+        assert audit.all_rows.of(f"{name} loss").head == pytest.approx(of.loss(ridge.coef_.T), rel=1e-6)
+    assert audit.all_rows.of("training loss").joint == pytest.approx(audit.fit.floor, rel=1e-6)
+    (line,) = [line for line in audit.opening if "fg.IncrementalRidgeClassifier" in line]
+    assert f"{100 * audit.all_rows.of('held-out accuracy').head:.1f} % in any order" in line
+    assert "What is reached without forgetting" in audit.to_text()
+    assert type(audit).from_json(audit.to_json()).all_rows == audit.all_rows
+
+
+def test_no_head_is_named_where_one_task_after_another_is_as_good():
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(3)
+    Xs = [rng.standard_normal((20, 3)) for _ in range(3)]
+    audit = fg.audit(fg.RegressionTasks(Xs, [X @ w for X in Xs]))  # each task alone gives w
+    assert audit.all_rows.of("training loss").joint == pytest.approx(0.0, abs=1e-20)
+    assert not any("If nothing may be forgotten" in line for line in audit.recommendation)
+    assert fg.audit(fg.families.separable(T=3, d=4, n=3, margin=0.5, seed=0)).all_rows is None
+
+
+def test_heads_that_would_take_too_long_are_left_out():
+    assert fg.audit(fg.families.gaussian(T=3, d=4, rank=2, seed=0), patience=0.0).all_rows is None

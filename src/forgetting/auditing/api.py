@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from forgetting.auditing.all_rows import learn_all_rows
 from forgetting.auditing.findings import find_cases, last_task_share, measure_fit
 from forgetting.auditing.influence import forgetting_matrix, random_influence
 from forgetting.auditing.measures import measure_orders
@@ -190,6 +191,7 @@ def audit(
             cases=cases,
             missing=_missing(problem, held),
             orders=tuple(map(tuple, measured.tried.tolist())) if measured.exact else (),
+            all_rows=learn_all_rows(prepared, measured, patience),
         )
         report("done", len(STAGES), len(STAGES))
         said = say(result)

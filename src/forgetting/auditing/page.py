@@ -65,7 +65,7 @@ def text_of(audit: Audit, report: Report, width: int) -> str:
     """The audit and its report as text for a terminal: the recommendation, and the tables that fit."""
     orders = tuple(f"{name}: {listed(audit, order)}" for name, order in _orders(audit))
     parts = [summary_text(report, width), summary_text(Report(_head(audit), (), {}, orders), width)]
-    for key in ("measures", "chosen", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
+    for key in ("measures", "chosen", "heads", "orderings", "intervals", "split", "landscape", "tasks", "tightest"):
         table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
@@ -213,6 +213,20 @@ def _measures(audit: Audit) -> list[Table]:
         told = ("One pass in the orders that forget least and most, by every measure.", *ties)
         title = "What the orders that forget least and most give"
         tables.append(Table("chosen", title, "", columns, tuple(chosen), told))
+    if audit.all_rows is not None:
+        reached: list[tuple[str, ...]] = []
+        for measure in _asked_first(audit):
+            value = audit.all_rows.of(measure.name)
+            if value is not None:
+                numbers = measure.given, measure.mean, value.head, value.joint
+                reached.append((measure.name, *map(measure.number, numbers)))
+        ways = ("measure", "given order", "random order", "head", "all at once")
+        note = (
+            "One task after another, beside a head that learns the same rows in any order and forgets none "
+            f"(fg.IncrementalRidge, alpha = {number(audit.all_rows.alpha)} by generalised cross-validation), and least "
+            "squares on all rows at once."
+        )
+        tables.append(Table("heads", "What is reached without forgetting", "", ways, tuple(reached), (note,)))
     return tables
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from forgetting.auditing.all_rows import AllRows
 from forgetting.auditing.findings import Case, Fit
 from forgetting.auditing.landscape_files import write_values
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape, arrays_of
@@ -68,6 +69,7 @@ class Audit(PlainResult):
         cases: degenerate cases, which are said first.
         missing: what was left out of the audit, and why.
         orders: the orders that were tried, if these are all different orders; else empty.
+        all_rows: what a head reaches that learns the rows of all tasks and forgets none, and joint training.
     """
 
     kind = "audit"
@@ -111,6 +113,7 @@ class Audit(PlainResult):
     cases: tuple[Case, ...] = ()
     missing: tuple[str, ...] = ()
     orders: tuple[tuple[int, ...], ...] = ()
+    all_rows: AllRows | None = None
 
     @property
     def num_tasks(self) -> int:

@@ -88,12 +88,14 @@ def _opening(audit: Audit) -> tuple[str, ...]:
         "effect": _effect(audit),
         "given": _given(audit),
         "advice": _advice(audit),
+        "head": _head(audit),
         "seeds": _seeds(audit),
         "more cases": other[1:],
         "fit": _short_fit(audit),
     }
     # what is most important is kept; what is kept stands in the order of reading
     ranks = ["case", "accuracy", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
+    ranks.insert(ranks.index("effect" if _keeps_little(audit) else "more cases"), "head")
     if plain and audit.cases[0].kind != "last task":
         ranks = ["case", "fit"]
     if audit.fit.floor_with_intercept is not None and "effect" in ranks:
@@ -108,7 +110,7 @@ def _about_orders(audit: Audit) -> Iterator[str]:
     """The sentences about orders, which are also in the opening if there is room."""
     yield from (case.sentence for case in audit.cases)
     if audit.num_tasks > 1:
-        for part in (_accuracy, _conflict, _effect, _given, _advice, _seeds):
+        for part in (_accuracy, _conflict, _effect, _given, _advice, _head, _seeds):
             yield from part(audit)
 
 
@@ -282,6 +284,36 @@ def _advice(audit: Audit) -> list[str]:
             also = "; the given order forgets as little" if audit.measures[0].best_against_given == 0 else ""
             lines.append(f"{values}: {ordered(audit, best.order)}{also}.")
     return lines
+
+
+def _head(audit: Audit) -> list[str]:
+    """What a head that learns all rows reaches, if that is better than one task after another in a random order."""
+    known = [measure for measure in audit.measures if audit.all_rows is not None and audit.all_rows.of(measure.name)]
+    if audit.all_rows is None or not known:
+        return []
+    measure = next((measure for measure in reversed(known) if measure.is_accuracy), known[-1])
+    value = audit.all_rows.of(measure.name)
+    if value is None or not _far_better(measure, value.head):
+        return []
+    name = "IncrementalRidgeClassifier" if measure.is_accuracy else "IncrementalRidge"
+    head, given, random, joint = map(measure.number, (value.head, measure.given, measure.mean, value.joint))
+    return [
+        f"If nothing may be forgotten: one task after another has a {measure.name} of {given} in the given order and "
+        f"{random} in random ones; a head on the same rows that forgets none (fg.{name}) has {head} in any order, and "
+        f"least squares on all rows at once {joint}."
+    ]
+
+
+def _keeps_little(audit: Audit) -> bool:
+    """Whether one task after another keeps less than half of the accuracy that a head on all rows reaches."""
+    values = [(measure, audit.all_rows and audit.all_rows.of(measure.name)) for measure in audit.measures]
+    return any(measure.is_accuracy and value and measure.mean < value.head / 2 for measure, value in values)
+
+
+def _far_better(measure: Measure, value: float) -> bool:
+    """Whether a value is better than that of a random order by as much as makes a difference."""
+    gain = value - measure.mean if measure.higher else measure.mean - value
+    return gain >= (SHARE if measure.is_accuracy else (1 - 1 / EFFECT) * abs(measure.mean)) and gain > measure.slack
 
 
 def _may_shuffle(audit: Audit) -> bool:
