@@ -144,21 +144,22 @@ def _seconds_of_reading(request: Request) -> float:
 
 
 def _one_by_one(request: Request, tree: Tree) -> tuple[Values, tuple[str, ...]]:
-    """The mean of every quantity over a run in each order, for schemes and forms of any kind, and remarks."""
+    """The mean of every quantity over a run in each order, for schemes and forms of any kind; and the remarks of a
+    run, of the first that complains if there is one."""
     tree = tree.drawn(request)
     length = request.last + request.one_more if tree.order is None else len(tree.order)
     sums = {quantity.name: _Sum() for quantity in request.quantities}
     record = 1 if request.every_iterate else request.steps.tolist()
-    remarks: dict[str, None] = {}
+    told: Trajectory | None = None
     with progress_bar("orders") as report:
         for done, (branches, weight) in enumerate(_orders(tree, length)):
             order = Explicit(tree.as_tasks(branches))
             made = run(request.problem, order, length, request.scheme, 0, request.w0, record_every=record)
-            remarks |= dict.fromkeys(made.remarks)
+            told = made if told is None or (made.complaints and not told.complaints) else told
             for name, value in values_of(request, made).items():
                 sums[name].add(weight * value)
             report("orders", done, int(tree.width(length)))
-    return {name: total.value for name, total in sums.items()}, tuple(remarks)
+    return {name: total.value for name, total in sums.items()}, () if told is None else told.remarks
 
 
 def _orders(tree: Tree, length: int) -> Iterator[tuple[IntArray, float]]:
