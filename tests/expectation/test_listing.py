@@ -423,6 +423,12 @@ def test_values_do_not_depend_on_how_many_nodes_are_in_memory(monkeypatch):
         np.testing.assert_allclose(parts.values[name], whole.values[name], rtol=1e-13)
 
 
+def test_values_that_are_no_larger_than_their_error_are_called_noise():
+    e = fg.expect(fg.families.gaussian(3, 5, 1, seed=0), "cyclic", 3000, quantities="loss", method="listing")
+    assert 0 <= e.loss <= e.uncertainty["loss"] < 1e-12
+    assert e.loss == 0 or any("its digits are noise" in note for note in e.notes)
+
+
 def test_progress_is_reported_and_a_list_can_be_interrupted():
     _, tasks = labelled(T=3)
 
