@@ -221,7 +221,8 @@ def test_the_uncertainty_bounds_the_error_also_where_rows_nearly_tie(classes):
         error = abs(float(Fraction(e.values["test_accuracy"]) - true))
         assert error <= e.uncertainty["test_accuracy"] <= 1 / 2
         off += error > 1e-12
-        assert e.uncertainty["test_accuracy"] >= 1 / (T * 5 * len(ends))  # the row that ties in one of the orders
+        if classes == 1:  # the row that ties in one of the orders; of several classes a third one may be right
+            assert e.uncertainty["test_accuracy"] >= 1 / (T * 5 * len(ends))
     assert off > 0  # float64 does decide some of them wrongly
 
 
