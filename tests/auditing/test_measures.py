@@ -1,7 +1,7 @@
 """Orders compared by every measure: advice where all agree, and the disagreement as the headline where they do not."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -186,8 +186,9 @@ def test_the_best_and_the_worst_of_each_row_are_those_of_its_measure(split_audit
             assert chosen[one.name] == tuple(one.number(value) for value in (one.given, one.best, one.worst))
             crossed += one.best != ends[0](one.values)
         orders = dict(next(item for item in audit.to_report().items() if item.key == "orders").rows)
-        accuracy = audit.measures[-1]
-        for end, found in (("best", accuracy.top), ("worst", accuracy.bottom)):
+        last = audit.measures[-1]
+        for accuracy, end in product((last, last.along), ("best", "worst")):
+            found = accuracy.top if end == "best" else accuracy.bottom
             name = f"{end} of all by {accuracy.name} ({accuracy.number(found.value)}){found.ties}"
             assert orders[name] == ", ".join(audit.tasks[task].name for task in found.order)
     assert crossed

@@ -110,8 +110,13 @@ def all_runs(problem, k, **options):
 def test_simulated_expectations_hold_the_exact_value(tasks):
     exact = all_runs(tasks, 3)
     names = ("loss", "forgetting", "regret", "error", "task_losses")
-    e = fg.expect(tasks, fg.orderings.WithReplacement(), k=[0, 3], quantities=names, seed=1, runs=1024)
-    assert e.method == "monte-carlo"
+    e = fg.expect(
+        tasks, fg.orderings.WithReplacement(), k=[0, 3], quantities=names, seed=1, method="monte-carlo", runs=1024
+    )
+    listed = fg.expect(tasks, fg.orderings.WithReplacement(), k=[0, 3], quantities=names)
+    assert (e.method, listed.method) == ("monte-carlo", "listing")
+    for name, attribute in (("loss", "losses"), ("forgetting", "forgetting"), ("regret", "regret")):
+        assert listed.values[name][1] == pytest.approx(exact[attribute].mean(), rel=1e-12)
     assert e.loss_interval.shape == (2, 2)
     assert e.loss[0] == pytest.approx(0.5)  # all margins are 0 at the start
     for name, attribute in (("loss", "losses"), ("forgetting", "forgetting")):
@@ -134,7 +139,7 @@ def test_orderings_without_randomness_are_one_run(tasks, ordering):
 
 def test_weakly_regularised_expectations_say_that_no_bound_is_known(tasks):
     scheme = fg.schemes.WeaklyRegularized(-10.0)
-    e = fg.expect(tasks, fg.orderings.WithReplacement(), k=1, scheme=scheme, runs=1)
+    e = fg.expect(tasks, fg.orderings.WithReplacement(), k=1, scheme=scheme, method="monte-carlo", runs=1)
     assert any("fail for heavy tails" in note for note in e.notes)
     assert e.loss_interval[0] <= all_runs(tasks, 1, scheme=scheme)["losses"].mean() <= e.loss_interval[1]
 

@@ -221,7 +221,8 @@ def test_the_uncertainty_bounds_the_error_also_where_rows_nearly_tie(classes):
         error = abs(float(Fraction(e.values["test_accuracy"]) - true))
         assert error <= e.uncertainty["test_accuracy"] <= 1 / 2
         off += error > 1e-12
-        assert e.uncertainty["test_accuracy"] >= 1 / (T * 5 * len(ends))  # the row that ties in one of the orders
+        if classes == 1:  # the row that ties in one of the orders; of several classes a third one may be right
+            assert e.uncertainty["test_accuracy"] >= 1 / (T * 5 * len(ends))
     assert off > 0  # float64 does decide some of them wrongly
 
 
@@ -421,6 +422,12 @@ def test_values_do_not_depend_on_how_many_nodes_are_in_memory(monkeypatch):
     parts = fg.expect(tasks, "reshuffled", [2, 5], quantities=(*SHARES, *LOSSES), method="listing")
     for name in whole.values:
         np.testing.assert_allclose(parts.values[name], whole.values[name], rtol=1e-13)
+
+
+def test_values_that_are_no_larger_than_their_error_are_called_noise():
+    e = fg.expect(fg.families.gaussian(3, 5, 1, seed=0), "cyclic", 3000, quantities="loss", method="listing")
+    assert 0 <= e.loss <= e.uncertainty["loss"] < 1e-12
+    assert e.loss == 0 or any("its digits are noise" in note for note in e.notes)
 
 
 def test_progress_is_reported_and_a_list_can_be_interrupted():

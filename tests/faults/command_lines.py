@@ -118,7 +118,8 @@ def _usable(rng: random.Random) -> list[str]:
         line += _maybe(rng, 0.3, "--scheme", rng.choice(SCHEMES if command != "certify" else SCHEMES[:-SLOW]))
         line += ["-k", rng.choice(STEPS if command == "expect" else STEPS[:5])]
         if command == "expect":
-            line += _maybe(rng, 0.3, "--method", rng.choice(("auto", "moments", "spectral", "subsets", "monte-carlo")))
+            methods = ("auto", "moments", "spectral", "subsets", "listing", "monte-carlo")
+            line += _maybe(rng, 0.3, "--method", rng.choice(methods))
             line += _maybe(rng, 0.3, "--runs", rng.choice(("1", "2", "64")))
         if command == "bounds":
             line += _maybe(rng, 0.3, "--quantity", rng.choice(("all", "loss", "loss,loss", "regret", "", "x")))

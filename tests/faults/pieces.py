@@ -465,6 +465,8 @@ GOOD = {
     "rhs": ["2.0"],
     "convex_set": ["fg.Ball(np.zeros(3), 1.0)", "fg.CustomSet(lambda w: 0 * w, 3)"],
     "points": ["np.eye(3)"],
+    "off": ["np.zeros(3)"],
+    "held_out": ["False"],
     "trials": ["4"],
     "solves": ["True"],
     "passes": ["2"],
@@ -657,6 +659,7 @@ GOOD_FOR = {
     "fg.auditing.Audit.landscape": {"measure": ["'training loss'"]},
     "fg.auditing.Audit.write_landscape": {"path": ["f'{secrets.token_hex(8)}.npz'"]},
     "fg.ClassificationTasks.accuracies": {"points": ["np.zeros((2, 3))"]},
+    "fg.ClassificationTasks.accuracies_within": {"points": ["np.zeros((2, 3))"], "off": ["np.zeros(2)"]},
     "fg.auditing.apply_features": {"features": ["lambda X: X", "auditing.RandomFeatures(4)"]},
     "fg.auditing.RandomFeatures": {"kind": ["'relu'", "'fourier'"]},
     "fg.datasets.image_tasks": {
@@ -855,8 +858,12 @@ LEFT_OUT = {"fg.claims.declare", "fg.bounds.declare"} | {
 }
 LEFT_OUT |= {f"{path}.Study.grid" for path in ("fg", "fg.studies")}  # refused without axes, which have any name
 #: refused by the objects here, which have no classes, one output and no held-out data; other tests call them
-LEFT_OUT |= {"fg.RegressionTasks.output", "fg.ConvexSets.accuracies"}
-LEFT_OUT |= {f"fg.{kind}Tasks.{name}" for kind in ("Regression", "Kernel") for name in ("accuracy", "accuracies")}
+LEFT_OUT |= {"fg.RegressionTasks.output", "fg.ConvexSets.accuracies", "fg.ConvexSets.accuracies_within"}
+LEFT_OUT |= {
+    f"fg.{kind}Tasks.{name}"
+    for kind in ("Regression", "Kernel")
+    for name in ("accuracy", "accuracies", "accuracies_within")
+}
 LEFT_OUT |= {
     f"fg.{kind}.test_accuracies" for kind in ("RegressionTasks", "KernelTasks", "ClassificationTasks", "ConvexSets")
 }

@@ -91,10 +91,11 @@ def test_the_first_screen_says_what_was_learned_and_counts_steps_and_passes():
 
 
 def test_values_of_simulated_orders_are_said_to_be_simulated():
-    sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Ball([2.0, 0.0], 1.5), fg.Ball([0.0, 2.0], 1.5)])
+    balls = [fg.Ball([2.0, 0.0], 1.5), fg.Ball([0.0, 2.0], 1.5), fg.Ball([1.0, 1.0], 1.5)]
+    sets = fg.ConvexSets([fg.Halfspace([1.0, 0.0], 1.0), fg.Halfspace([1.0, 0.5], 1.0), *balls])
     report = build_report(Settings(sets, "sets", k=6, points=3, runs=4, sections=("rates",)))
     assert report.summary[0].endswith("(random orders: simulated, 1024 runs).")
-    assert report.title == "How 3 tasks are forgotten, in random and in cyclic order"
+    assert report.title == "How 5 tasks are forgotten, in random and in cyclic order"
 
 
 def test_the_title_names_no_order_that_is_neither_random_nor_cyclic():

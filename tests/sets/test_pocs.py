@@ -196,7 +196,7 @@ def test_a_search_that_failed_is_not_repeated(monkeypatch):
     search = fg.ConvexSets.nearest_in_intersection
     monkeypatch.setattr(fg.ConvexSets, "nearest_in_intersection", lambda *a, **b: calls.append(a) or search(*a, **b))
     for _ in range(2):
-        notes = fg.expect(touching, fg.orderings.WithReplacement(), 3, runs=5, w0=[2.0, 2.0]).notes
+        notes = fg.expect(touching, "with-replacement", 3, method="monte-carlo", runs=5, w0=[2.0, 2.0]).notes
         assert "whether the sets have a common point is not known" in notes[0]
     assert len(calls) == 2  # from w0, and from 0
 

@@ -128,7 +128,8 @@ def _orderings(audit: Audit, said: Said) -> Section:
     lead = lead_figure(audit)
     items: list[Item] = [*([] if lead is None else [lead]), *_measures(audit), table, along(audit), *_intervals(audit)]
     every = tuple(
-        (name, ", ".join(one_line(audit.tasks[task].name) for task in order)) for name, order in _orders(audit)
+        (name, ", ".join(one_line(audit.tasks[task].name) for task in order))
+        for name, order in _orders(audit, along=True)
     )
     items.append(Table("orders", "The orders themselves", audit.search.method, ("order", "tasks"), every))
     text = " ".join([_head(audit) + ".", *said.rest("orderings")])
@@ -156,14 +157,20 @@ def _intervals(audit: Audit) -> list[Table]:
     return [Table("intervals", "Intervals", f"Simulated; {meaning}", columns, cells)]
 
 
-def _orders(audit: Audit) -> list[tuple[str, tuple[int, ...]]]:
-    """The given order, those that forget least and most, and the best and the worst by every other measure."""
+def _orders(audit: Audit, *, along: bool = False) -> list[tuple[str, tuple[int, ...]]]:
+    """The given order, those that forget least and most, and the best and the worst by every other measure.
+
+    With `along`, also by accuracies along the pass.
+    """
     best, worst = audit.search.best, audit.search.worst
     named = [("given order", audit.given), (f"best order, forgets least{best.ties}", best.order)]
     named.append((f"worst order, forgets most{worst.ties}", worst.order))
-    which = "all" if audit.tried_exact else "those tried"
-    for measure in audit.measures:
-        for found, end in ((measure.top, "best"), (measure.bottom, "worst")) if measure.name not in LOSSES else ():
+    measures = [measure for measure in audit.measures if measure.name not in LOSSES]
+    if along:
+        measures += [measure.along for measure in measures if measure.along is not None]
+    for measure in measures:
+        which = "all" if audit.tried_exact and len(measure.values) == audit.tried else "those tried"
+        for found, end in ((measure.top, "best"), (measure.bottom, "worst")):
             name = f"{end} of {which} by {measure.name} ({measure.number(found.value)}){found.ties}"
             named.append((name, found.order))
     return named

@@ -259,7 +259,8 @@ def check_parts(audit: Audit) -> None:
     named += [outlier.task for outlier in audit.outliers]
     named += [task for order in audit.orders for task in order]
     named += [task for verdict in audit.verdicts for task in (*verdict.worst, *verdict.best)]
-    named += [task for measure in audit.measures for task in (*measure.top.order, *measure.bottom.order)]
+    measures = [part for measure in audit.measures for part in (measure, measure.along) if part is not None]
+    named += [task for measure in measures for task in (*measure.top.order, *measure.bottom.order)]
     stranger = next((task for task in named if not 0 <= task < T), None)
     if stranger is not None:
         raise ProblemFileError(f"there is no task {stranger} of {T}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, as_number, as_task, as_word, numbers
+from forgetting.core.arrays import Array, IntArray, as_flag, as_number, as_task, as_word, numbers
 from forgetting.core.numerical import quietly
 from forgetting.errors import ForgettingError, InvalidInputError, MissingValueError, NotRealizableError
 from forgetting.geometry import Directions, Geometry
@@ -152,9 +152,25 @@ class LinearTasks(Problem):
         return self._scores(points, None)[0]
 
     def accuracies_within(self, points: Array, off: Array, held_out: bool = False) -> tuple[Array, Array]:
-        if held_out:
+        """`accuracies` of w that are off by at most `off` each, and bounds on their errors, both (len(points), T).
+
+        A bound is the share of the rows of a task whose margin is not clear, ties included.
+
+        >>> import forgetting as fg
+        >>> tasks = fg.RegressionTasks([[[1.0, 0.0], [1.0, -1.0]]], [[1.0, 1.0]])
+        >>> tasks.accuracies_within([[2.0, 1.999], [2.0, 1.0]], [0.01, 0.01])
+        (array([[1.],
+               [1.]]), array([[0.5],
+               [0. ]]))
+        """
+        if as_flag(held_out, "held_out"):
             return super().accuracies_within(points, off, held_out)
-        return self._scores(points, off)
+        stack, wrong = self._stack(points), numbers(off, "off")
+        if wrong.shape != (len(stack),) or not np.all(wrong >= 0):
+            raise InvalidInputError(
+                f"off: expected a number of at least 0 for each of {len(stack)} points, got {off!r:.80}"
+            )
+        return self._scores(stack, wrong)
 
     def _scores(self, points: Any, off: Array | None) -> tuple[Array, Array]:
         """`accuracies_within`; without `off` nothing is computed in the place of the undecided shares."""

@@ -23,7 +23,7 @@ from forgetting.dynamics.space import Reduced
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
-from forgetting.expectation.engines.exact import moment_map
+from forgetting.expectation.engines.exact import concluded, moment_map
 from forgetting.expectation.engines.order_tree import ENDLESS, Tree
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import values_of
@@ -60,7 +60,7 @@ class ListingEngine(Engine):
         if not _walked(request):
             orders = tree.width(request.last + request.one_more)
             unknown = LEARNING * request.last if request.linear is None else 0.0
-            return Cost(8.0 * ROOM, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
+            return Cost(16.0 * ROOM, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
         read = nodes if request.every_iterate else float(sum(tree.width(k) for k in request.steps.tolist()))
         geometry = request.geometry
         size = (geometry.outputs or 1) * geometry.dim * (2 if request.averaged else 1)
@@ -69,7 +69,7 @@ class ListingEngine(Engine):
         begin = reduction(request) + 1e-8 * geometry.dim**2 + 2e-10 * geometry.dim**2 * geometry.rows_learned
         overhead = 1e-4 * min(float(request.last), nodes) + READING * len(request.steps)
         seconds = begin + overhead + nodes * step + read * _seconds_of_reading(request)
-        return Cost(8.0 * ROOM + 64.0 * geometry.dim**2, seconds)
+        return Cost(16.0 * ROOM + 64.0 * geometry.dim**2, seconds)
 
     def solve(self, request: Request) -> Outcome:
         tree, squares = Tree.of(request), tuple(quantity for quantity in request.quantities if quantity.quadratic)
@@ -104,7 +104,10 @@ class ListingEngine(Engine):
             values |= told
         if open_ones := [quantity.name for quantity in request.quantities if quantity.name not in doubts]:
             detail += f", rounding{f' of {joined(open_ones)}' if doubts else ''} not bounded"
-        return Outcome(detail, values, doubts, notes=notes)
+        if not doubts:
+            return Outcome(detail, values, notes=notes)
+        outcome = concluded(request, {name: values[name] for name in doubts}, doubts, detail, notes)
+        return replace(outcome, values={q.name: values[q.name] for q in request.quantities}, intervals={})
 
     def _better(self, request: Request, squares: tuple[Quantity, ...]) -> Engine | None:
         """The exact engine with more digits that has these quadratic quantities in no more time, if there is one."""
@@ -144,21 +147,22 @@ def _seconds_of_reading(request: Request) -> float:
 
 
 def _one_by_one(request: Request, tree: Tree) -> tuple[Values, tuple[str, ...]]:
-    """The mean of every quantity over a run in each order, for schemes and forms of any kind, and remarks."""
+    """The mean of every quantity over a run in each order, for schemes and forms of any kind; and the remarks of a
+    run, of the first that complains if there is one."""
     tree = tree.drawn(request)
     length = request.last + request.one_more if tree.order is None else len(tree.order)
     sums = {quantity.name: _Sum() for quantity in request.quantities}
     record = 1 if request.every_iterate else request.steps.tolist()
-    remarks: dict[str, None] = {}
+    told: Trajectory | None = None
     with progress_bar("orders") as report:
         for done, (branches, weight) in enumerate(_orders(tree, length)):
             order = Explicit(tree.as_tasks(branches))
             made = run(request.problem, order, length, request.scheme, 0, request.w0, record_every=record)
-            remarks |= dict.fromkeys(made.remarks)
+            told = made if told is None or (made.complaints and not told.complaints) else told
             for name, value in values_of(request, made).items():
                 sums[name].add(weight * value)
             report("orders", done, int(tree.width(length)))
-    return {name: total.value for name, total in sums.items()}, tuple(remarks)
+    return {name: total.value for name, total in sums.items()}, () if told is None else told.remarks
 
 
 def _orders(tree: Tree, length: int) -> Iterator[tuple[IntArray, float]]:
