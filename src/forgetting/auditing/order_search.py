@@ -20,12 +20,11 @@ from forgetting.auditing.orders import (
     as_permutation,
     as_tasks,
     at_once,
-    count_orders,
-    distinct_orders,
     extreme_order,
     order_value,
     pass_cost,
 )
+from forgetting.core.arrangements import count_orders, distinct_orders
 from forgetting.core.arrays import (
     Array,
     IntArray,
