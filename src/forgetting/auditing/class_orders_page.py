@@ -11,7 +11,7 @@ import numpy as np
 from forgetting.auditing.sentences import capital, percent
 from forgetting.core.text import joined, one_line
 from forgetting.expectation.intervals import LEVELS
-from forgetting.figures.items import Curves, Item, Series, Table, column
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.figures.text_formats import table_text
 from forgetting.report.document import Report, Section, summary_text
 from forgetting.report.provenance import versions
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 POINT = 0.01  # one percentage point, below which the class order hardly matters
 NAMED = 3  # pairs of classes in the opening
 WIDEST = 90  # letters of a class order in a sentence
+ENDS = 10  # pairs of classes in a table, of either sign
 SHOWN = 12  # rows of a table in a terminal
 ERRORS = (0.01, 0.005)  # errors of a mean for which the number of orders is given
 THE_LIE = "Lai et al. 2025, arXiv 2509.22580"
@@ -309,12 +310,16 @@ def _classes(audit: ClassOrderAudit) -> tuple[Section, ...]:
     """The effects of classes that share a task, and of the first and the last task."""
     items: list[Item] = []
     if audit.pairs:
+        shown = audit.pairs if len(audit.pairs) <= 2 * ENDS else (*audit.pairs[:ENDS], *audit.pairs[-ENDS:])
         rows = tuple(
-            _effect_row(" and ".join(pair.classes), [(pair.difference, pair.interval)], audit) for pair in audit.pairs
+            _effect_row(" and ".join(pair.classes), [(pair.difference, pair.interval)], audit) for pair in shown
         )
+        all_pairs = len(audit.class_names) * (len(audit.class_names) - 1) // 2
+        if len(audit.pairs) == all_pairs:
+            items.append(_matrix(audit))
         caption = (
             "Mean final accuracy of the class orders in which two classes share a task, less that of the others, in "
-            f"points; the most harmful first. {_intervals(audit)}"
+            f"points; the {len(shown)} largest effects of {all_pairs} pairs, most harmful first. {_intervals(audit)}"
         )
         items.append(
             Table(
@@ -332,6 +337,16 @@ def _classes(audit: ClassOrderAudit) -> tuple[Section, ...]:
     heads = ("class", *_heads(audit, "in the first task"), *_heads(audit, "in the last task"))
     items.append(Table("places", "Which class should come first or last", caption, heads, rows))
     return (Section("classes", "Which classes to learn together, first and last", "", tuple(items)),)
+
+
+def _matrix(audit: ClassOrderAudit) -> Matrix:
+    """The effect of every pair of classes that shares a task."""
+    names = audit.class_names
+    effect = {pair.classes: 100 * pair.difference for pair in audit.pairs}
+    values = tuple(tuple(effect.get((a, b), effect.get((b, a))) for b in names) for a in names)
+    caption = "Mean final accuracy of the class orders in which two classes share a task, less that of the others."
+    short = tuple(one_line(name, 20) for name in names)
+    return Matrix("together", "Classes in one task, points", caption, "class", "class", short, short, values)
 
 
 def _intervals(audit: ClassOrderAudit) -> str:
