@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from os import PathLike
@@ -451,31 +451,44 @@ def _few_seeds(measure: ClassOrderMeasure, values: Array, rng: np.random.Generat
 def _searched(
     learner: ClassLearner, codes: IntArray, final: Array, most: int, rng: np.random.Generator
 ) -> tuple[IntArray, Array]:
-    """Class orders that climbs to the least and to the largest final accuracy tried, with all their measures.
-
-    Climbs begin at the extremes of the draws; a move swaps two classes of different tasks, or two tasks of one size.
-    """
-    splits = learner.splits
-    cuts = np.array(splits.cuts)
-    moves, tried, values = swaps(splits), [], []
-
-    def moved(order: IntArray, kind: int, i: int, j: int) -> IntArray:
-        new = order.copy()
-        one, other = (slice(i, i + 1), slice(j, j + 1)) if kind == 0 else (
-            slice(cuts[i], cuts[i + 1]), slice(cuts[j], cuts[j + 1])
-        )  # fmt: skip
-        new[one], new[other] = order[other], order[one]
-        return new
+    """The class orders that a search for the extremes of final accuracy tried, with all their measures."""
+    tried, values = [], []
 
     def learn(orders: IntArray) -> Array:
-        tried.append(splits.sorted_within_tasks(orders))
+        tried.append(learner.splits.sorted_within_tasks(orders))
         values.append(learner.values(tried[-1]))
         return values[-1][:, 0]
 
-    ranks = np.argsort(final, kind="stable")
-    climb_from(learn, [codes[ranks[-1]], codes[ranks[-2]]], most // 2, rng, moves, moved)
-    climb_from(lambda orders: -learn(orders), [codes[ranks[0]], codes[ranks[1]]], most // 2, rng, moves, moved)
+    search_class_orders(learner.splits, learn, codes, final, most, rng)
     return np.concatenate(tried), np.concatenate(values)
+
+
+def search_class_orders(
+    splits: ClassSplits,
+    learn: Callable[[IntArray], Array],
+    codes: IntArray,
+    values: Array,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """The least and the largest value that climbs find, which try `most` class orders at the most.
+
+    Climbs begin at the extremes of known class orders `codes` and their `values`; a move swaps two classes of different
+    tasks, or two tasks of one size. `learn` gives the values of class orders, whose tasks need not be sorted.
+    """
+    cuts, moves = splits.cuts, swaps(splits)
+
+    def moved(order: IntArray, kind: int, i: int, j: int) -> IntArray:
+        parts = [slice(at, at + 1) if kind == 0 else slice(cuts[at], cuts[at + 1]) for at in (i, j)]
+        new = order.copy()
+        new[parts[0]], new[parts[1]] = order[parts[1]], order[parts[0]]
+        return new
+
+    ranks = np.argsort(values, kind="stable")
+    lowest, highest = (list(codes[some]) for some in (ranks[:2], ranks[-2:]))
+    top, _ = climb_from(learn, highest, most // 2, rng, moves, moved)
+    bottom, _ = climb_from(lambda orders: -learn(orders), lowest, most // 2, rng, moves, moved)
+    return -bottom.value, top.value
 
 
 def swaps(splits: ClassSplits) -> IntArray:
