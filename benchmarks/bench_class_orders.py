@@ -72,7 +72,7 @@ def found_by_search(splits: fg.ClassSplits, codes: np.ndarray, final: np.ndarray
     place = {order.tobytes(): row for row, order in enumerate(codes)}
 
     def learn(orders: np.ndarray) -> np.ndarray:
-        return final[[place[order.tobytes()] for order in splits.sorted_within_tasks(orders)]]
+        return final[[place[order.tobytes()] for order in splits.partitions.sorted(orders)]]
 
     shares = []
     for seed in range(20):
@@ -91,7 +91,7 @@ def main() -> None:
     for features in ("pixels", "frozen features"):
         splits = benchmark_of(features)
         learner = ClassLearner(splits, None)
-        codes = splits.all_codes()
+        codes = splits.partitions.all()
         listed: list[np.ndarray] = []
         took = seconds(lambda: listed.append(learner.values(codes)[:, 0]))  # noqa: B023
         report(f"{features}: all {len(codes):,} class orders, as a share of {LISTED:g} s", [took], [LISTED], 1,

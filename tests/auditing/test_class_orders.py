@@ -11,6 +11,7 @@ import forgetting as fg
 from forgetting import metrics
 from forgetting.auditing.class_orders import search_class_orders, swaps
 from forgetting.auditing.class_scores import MEASURES, ClassLearner
+from forgetting.tasks.class_splits import codes_of
 
 
 def data(classes=7, rows=6, d=20, seed=0, names=None):
@@ -81,10 +82,10 @@ def test_accuracies_of_many_orders_are_those_of_each_order_learned_alone(classes
     train, test = data()
     splits = fg.ClassSplits(*train, sizes, test, classes)
     learner = ClassLearner(splits, None if lam is None else fg.schemes.Ridge(lam))
-    codes = splits.draw_codes(40, np.random.default_rng(1))
+    codes = splits.partitions.draw(40, np.random.default_rng(1))
     scores = learner.scores(codes)
     for order, R, rows, values in zip(codes, scores.accuracies, scores.rows, scores.values, strict=True):
-        parts = [part.tolist() for part in np.split(order, splits.cuts[1:-1])]
+        parts = [part.tolist() for part in np.split(order, splits.partitions.cuts[1:-1])]
         alone = learned_alone(train, test, parts, classes, lam)
         np.testing.assert_allclose(R, alone, atol=1e-12)
         assert rows.tolist() == [np.isin(test[1], part).sum() for part in parts]
@@ -98,7 +99,7 @@ def test_the_tasks_of_an_order_run_to_the_same_final_accuracy():
         order = ["gnu", "ant", "dog", "fox", "cat", "bee", "eel"]
         tasks, held = splits.tasks(order), splits.test_tasks(order)
         run = fg.run(tasks, "cyclic", k=3)
-        scores = ClassLearner(splits, None).scores(splits.order_codes(order)[None])
+        scores = ClassLearner(splits, None).scores(codes_of(splits, order)[None])
         np.testing.assert_allclose(held.accuracies(run.iterates[-1:])[0], scores.accuracies[0, -1], atol=1e-12)
         assert tasks.names == ("ant, dog, gnu", "cat, fox", "bee, eel")
         assert held.classes == tasks.classes
@@ -109,7 +110,7 @@ def test_sparse_rows_give_what_dense_rows_give():
     X, held = X * (X > 0.5), held * (held > 0.5)
     dense = fg.ClassSplits(X, labels, 3, (held, held_labels))
     thin = fg.ClassSplits(sparse.csr_matrix(X), labels, 3, (sparse.csr_array(held), held_labels))
-    codes = dense.draw_codes(20, np.random.default_rng(0))
+    codes = dense.partitions.draw(20, np.random.default_rng(0))
     np.testing.assert_allclose(ClassLearner(thin, None).values(codes), ClassLearner(dense, None).values(codes))
 
 
@@ -118,10 +119,10 @@ def test_classes_of_many_rows_are_reduced_without_a_change_of_any_accuracy():
     splits = fg.ClassSplits(*train, 2, test)
     assert len(splits._reduced[0]) <= 5 * 7 < len(train[0])
     for lam in (None, 2.0):
-        codes = splits.all_codes()
+        codes = splits.partitions.all()
         values = ClassLearner(splits, None if lam is None else fg.schemes.Ridge(lam)).values(codes)
         for order, row in zip(codes, values, strict=True):
-            parts = [part.tolist() for part in np.split(order, splits.cuts[1:-1])]
+            parts = [part.tolist() for part in np.split(order, splits.partitions.cuts[1:-1])]
             R = learned_alone(train, test, parts, "all", lam)
             np.testing.assert_allclose(row, measured(R, [np.isin(test[1], part).sum() for part in parts]), atol=1e-12)
 
@@ -129,7 +130,7 @@ def test_classes_of_many_rows_are_reduced_without_a_change_of_any_accuracy():
 def test_sets_of_classes_that_do_not_fit_in_memory_are_taken_in_turn(monkeypatch):
     train, test = data()
     splits = fg.ClassSplits(*train, 3, test)
-    codes = splits.draw_codes(30, np.random.default_rng(2))
+    codes = splits.partitions.draw(30, np.random.default_rng(2))
     together = ClassLearner(splits, None).values(codes)
     monkeypatch.setattr("forgetting.auditing.class_scores.SHARED", 1)
     np.testing.assert_allclose(ClassLearner(splits, None).values(codes), together, atol=1e-12)
@@ -264,9 +265,9 @@ def test_a_search_swaps_classes_of_different_tasks_and_tasks_of_one_size():
     wanted = (3, 4, 2, 0, 1)
 
     def learn(orders):
-        return -(splits.sorted_within_tasks(orders) != wanted).sum(axis=1).astype(float)
+        return -(splits.partitions.sorted(orders) != wanted).sum(axis=1).astype(float)
 
-    codes = splits.draw_codes(4, np.random.default_rng(0))
+    codes = splits.partitions.draw(4, np.random.default_rng(0))
     low, high = search_class_orders(splits, learn, codes, learn(codes), 200, np.random.default_rng(0))
     assert (low, high) == (-5.0, 0.0)
 

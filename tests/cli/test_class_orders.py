@@ -59,7 +59,7 @@ def test_sizes_and_outputs_are_chosen(inside, rows):
 )
 def test_what_is_wrong_is_named(inside, rows, words, message):
     done = inside("audit", "train.csv", "--class-tasks", "2", "--label", "kind", *words)
-    assert done.code == 1
+    assert done.code == 2
     assert message in " ".join(done.err.split())
 
 

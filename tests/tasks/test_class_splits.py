@@ -8,6 +8,7 @@ from scipy import sparse
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
+from forgetting.tasks.class_splits import codes_of
 
 ROWS = np.arange(24.0).reshape(8, 3) ** 1.5
 NAMES = ["ant", "bee", "cat", "dog"] * 2
@@ -77,7 +78,7 @@ def test_an_order_is_a_list_of_classes_or_of_tasks():
         [["dog"], ["cat", "ant", "bee"]],
         np.array(["dog", "cat", "ant", "bee"]),
     ):
-        assert splits.order_codes(order).tolist() == [3, 0, 1, 2]
+        assert codes_of(splits, order).tolist() == [3, 0, 1, 2]
         assert splits.tasks(order).names == ("dog", "ant, bee, cat")
     for order, message in (
         (["dog", "cat", "ant"], "names each of the 4 classes once; got one without class 'bee'"),
@@ -119,8 +120,8 @@ def test_a_table_becomes_a_benchmark(tmp_path):
     splits = fg.ClassSplits.from_table(path, 2, path, label="kind", drop="id")
     assert repr(splits) == "ClassSplits(4 classes in 2 tasks of 2, 8 rows, 8 held out, d=2)"
     direct = fg.ClassSplits(np.array([[row, row * row] for row in range(8)]), NAMES, 2)
-    codes = direct.all_codes()
-    np.testing.assert_array_equal(codes, splits.all_codes())
+    codes = direct.partitions.all()
+    np.testing.assert_array_equal(codes, splits.partitions.all())
     for ours, theirs in zip(splits.tasks(NAMES[:4]).task(0), direct.tasks(NAMES[:4]).task(0), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(ProblemFileError, match=r"no column 'class' for the labels; the columns are id, kind, a, b"):

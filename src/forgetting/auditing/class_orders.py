@@ -26,7 +26,7 @@ from forgetting.report.html import to_html
 from forgetting.report.saving import write_file
 from forgetting.results import PlainResult
 from forgetting.schemes.base import SchemeLike
-from forgetting.tasks.class_splits import MOST_LISTED, ClassSplits
+from forgetting.tasks.class_splits import MOST_LISTED, ClassSplits, codes_of
 
 CONFIDENCE = 0.99  # of intervals around sampled values
 FEWEST, MOST = 100, 50_000  # class orders that are drawn where not all are listed
@@ -209,11 +209,6 @@ class ClassOrderAudit(PlainResult):
             f"no measure {name!r:.80}; there are {'; '.join(known.name for known in self.measures)}"
         )
 
-    def tasks_of(self, found: FoundClassOrder) -> tuple[str, ...]:
-        """The classes of each task of a class order, in words."""
-        cuts = np.cumsum(self.sizes)[:-1]
-        return tuple(", ".join(part.tolist()) for part in np.split(np.array(found.order), cuts))
-
     def figure(self) -> Curves:
         """The distribution of the final accuracy over class orders."""
         return histogram(self)
@@ -305,12 +300,16 @@ def audit_class_orders(
     """
     number, seconds = seed_from(seed), as_number(patience, "patience", least=0)
     learner = ClassLearner(splits, scheme)
-    given = None if order is None else splits.order_codes(order)
+    given = None if order is None else codes_of(splits, order)
     streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(number).spawn(3)]
     exact = splits.num_orders <= MOST_LISTED and learner.seconds(splits.num_orders, listed=True) <= seconds
     with progress_bar("auditing class orders") as report:
         report("class orders", 0, 3)
-        codes = splits.all_codes() if exact else splits.draw_codes(_affordable(learner, 0.6 * seconds), streams[0])
+        codes = (
+            splits.partitions.all()
+            if exact
+            else splits.partitions.draw(_affordable(learner, 0.6 * seconds), streams[0])
+        )
         values = learner.values(codes)
         report("extremes", 1, 3)
         more = (np.empty((0, splits.num_classes), dtype=np.int64), np.empty((0, len(MEASURES))))
@@ -319,7 +318,7 @@ def audit_class_orders(
         report("classes", 2, 3)
         tried = np.concatenate([codes, more[0]]), np.concatenate([values, more[1]])
         own = None if given is None else learner.values(given[None])[0]
-        even = len(set(splits.num_scored_rows.tolist())) == 1 and len(set(splits.sizes)) == 1
+        even = len(set(learner.counts.tolist())) == 1 and len(set(splits.sizes)) == 1
         kept = [place for place in range(len(MEASURES)) if not even or "over tasks" not in MEASURES[place].name]
         measures = tuple(
             _measure(learner, MEASURES[at], at, values[:, at], tried, None if own is None else float(own[at]), exact)
@@ -335,7 +334,7 @@ def audit_class_orders(
             outputs=splits.classes,
             dim=splits.dim,
             rows=int(splits.num_rows.sum()),
-            scored=int(splits.num_scored_rows.sum()),
+            scored=int(learner.counts.sum()),
             held_out=splits.has_test,
             scheme=str(learner.scheme),
             seed=number,
@@ -455,7 +454,7 @@ def _searched(
     tried, values = [], []
 
     def learn(orders: IntArray) -> Array:
-        tried.append(learner.splits.sorted_within_tasks(orders))
+        tried.append(learner.splits.partitions.sorted(orders))
         values.append(learner.values(tried[-1]))
         return values[-1][:, 0]
 
@@ -476,7 +475,7 @@ def search_class_orders(
     Climbs begin at the extremes of known class orders `codes` and their `values`; a move swaps two classes of different
     tasks, or two tasks of one size. `learn` gives the values of class orders, whose tasks need not be sorted.
     """
-    cuts, moves = splits.cuts, swaps(splits)
+    cuts, moves = splits.partitions.cuts, swaps(splits)
 
     def moved(order: IntArray, kind: int, i: int, j: int) -> IntArray:
         parts = [slice(at, at + 1) if kind == 0 else slice(cuts[at], cuts[at + 1]) for at in (i, j)]

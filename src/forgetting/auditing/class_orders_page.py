@@ -131,8 +131,14 @@ def _pairs(audit: ClassOrderAudit) -> tuple[str, ...]:
     return (f"Classes that should not share a task, by the mean final accuracy that this costs: {listed}.",)
 
 
+def tasks_of(audit: ClassOrderAudit, found: FoundClassOrder) -> tuple[str, ...]:
+    """The classes of each task of a class order, in words."""
+    parts = np.split(np.array(found.order), np.cumsum(audit.sizes)[:-1])
+    return tuple(", ".join(part.tolist()) for part in parts)
+
+
 def _words(audit: ClassOrderAudit, found: FoundClassOrder) -> str:
-    return one_line(" | ".join(audit.tasks_of(found)), WIDEST)
+    return one_line(" | ".join(tasks_of(audit, found)), WIDEST)
 
 
 # --------------------------------------------------------------------------------------------------- figures and tables
@@ -260,7 +266,7 @@ def _extremes(audit: ClassOrderAudit) -> Section:
     for measure in audit.measures:
         for name, found in (("best", measure.best), ("worst", measure.worst)):
             ties = f" (one of {found.tied:,})" if found.tied > 1 else ""
-            order = f"{' | '.join(audit.tasks_of(found))}{ties}"
+            order = f"{' | '.join(tasks_of(audit, found))}{ties}"
             rows.append((measure.name, name, round(100 * found.value, 2) + 0.0, order))
     how = (
         "Exact: all class orders were learned."

@@ -21,7 +21,7 @@ from forgetting.geometry import Geometry
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
-from forgetting.tasks.class_splits import ClassSplits
+from forgetting.tasks.class_splits import ClassSplits, scored_rows, set_tasks
 
 SHARED = 2**28  # bytes that the subspaces of all sets of classes may take; more sets are taken in turn
 BLOCK = 4096  # orders learned at once
@@ -142,6 +142,9 @@ class ClassLearner:
         splits: the benchmark.
         scheme: a linear scheme; that of the tasks (each to convergence, with the least change) if None.
 
+    Attributes:
+        counts: the number of rows of each class that are scored: held-out rows if there are any.
+
     >>> learner = ClassLearner(ClassSplits(np.eye(4), range(4), tasks=2), None)
     >>> learner.scores(np.array([[0, 1, 2, 3]])).accuracies.tolist()
     [[[1.0, nan], [1.0, 1.0]]]
@@ -149,11 +152,11 @@ class ClassLearner:
 
     def __init__(self, splits: ClassSplits, scheme: SchemeLike | None) -> None:
         self.splits = splits
-        X, codes = splits.scored
+        X, codes = scored_rows(splits)
         order = np.argsort(codes, kind="stable")
         self._X = X[order]
-        self._counts = splits.num_scored_rows
-        self._starts = np.concatenate([[0], np.cumsum(self._counts)])
+        self.counts = np.bincount(codes)
+        self._starts = np.concatenate([[0], np.cumsum(self.counts)])
         rank = min(splits.dim, int(np.sort(splits.num_rows)[-max(splits.sizes) :].sum()))
         self._room = max(splits.num_tasks, int(SHARED // (8.0 * rank * splits.dim)))
         self._rank = rank
@@ -162,7 +165,7 @@ class ClassLearner:
 
     def _checked(self, scheme: SchemeLike | None) -> Scheme:
         """The scheme; an error if it is not linear."""
-        small = self.splits.set_tasks([tuple(range(self.splits.num_classes))[:2]])
+        small = set_tasks(self.splits, [tuple(range(self.splits.num_classes))[:2]])
         chosen, _ = resolve(small, scheme, None)
         if compiled_form(small, chosen)[0] is None:
             raise NotSupportedError(
@@ -177,13 +180,13 @@ class ClassLearner:
         """The approximate time of n class orders; `listed`: of all of them, which share more."""
         splits, C = self.splits, self.splits.num_classes
         columns = C if splits.classes == "all" else max(splits.sizes)
-        D, total, left = min(splits.dim, len(splits._codes)), 0.0, C
+        D, total, left = min(splits.dim, int(splits.num_rows.sum())), 0.0, C
         seen, prefixes = 0, 1.0
         for size in splits.sizes:
             prefixes *= float(comb(left, size))
             left, seen = left - size, seen + size
             nodes = min(prefixes, float(n)) if listed else min(prefixes * (1 - np.exp(-n / prefixes)), float(n))
-            scores = (seen if splits.classes == "all" else size) * float(self._counts.sum()) * seen / C
+            scores = (seen if splits.classes == "all" else size) * float(self.counts.sum()) * seen / C
             total += nodes * (4.0 * self._rank * D * columns / FLOPS + scores * (2.0 * D / FLOPS + 1 / COUNTED))
         sets = min(float(splits.num_sets), float(n) * splits.num_tasks)
         rows = min(int(splits.num_rows.max()), 2 * (splits.dim + 1)) * max(splits.sizes)
@@ -204,22 +207,22 @@ class ClassLearner:
     def _parts(self, codes: IntArray) -> Iterator[ClassScores]:
         splits = self.splits
         every = splits.num_sets <= self._room
-        width = splits.num_classes * max(splits.num_tasks, min(splits.dim, len(splits._codes)))
+        width = splits.num_classes * max(splits.num_tasks, min(splits.dim, int(splits.num_rows.sum())))
         most = max(1, min(BLOCK if every else self._room // splits.num_tasks, PART // width))
         with progress_bar("class orders") as step:
             for first in range(0, len(codes), most):
                 part = codes[first : first + most]
-                shared = self._shared_by_all() if every else self._shared(_sets(part, splits.cuts))
+                shared = self._shared_by_all() if every else self._shared(_sets(part, splits.partitions.cuts))
                 yield self._learn(shared, part)
                 step("class orders", min(first + most, len(codes)), len(codes))
 
     def _shared_by_all(self) -> _Shared:
         if self._all is None:
-            self._all = self._shared(self.splits.all_sets())
+            self._all = self._shared(self.splits.partitions.sets())
         return self._all
 
     def _shared(self, sets: list[tuple[int, ...]]) -> _Shared:
-        tasks = self.splits.set_tasks(sets)
+        tasks = set_tasks(self.splits, sets)
         linear, geometry = compiled_form(tasks, self.scheme)
         assert geometry is not None
         assert linear is not None
@@ -233,7 +236,7 @@ class ClassLearner:
     def _learn(self, shared: _Shared, codes: IntArray) -> ClassScores:
         """Learn some orders: those with the same first tasks are learned together until they differ."""
         splits = self.splits
-        T, cuts = splits.num_tasks, splits.cuts
+        T, cuts = splits.num_tasks, splits.partitions.cuts
         numbers = shared.numbers(codes, splits.sizes, cuts)
         place = np.lexsort(numbers.T[::-1])
         numbers, codes = numbers[place], codes[place]
@@ -253,7 +256,7 @@ class ClassLearner:
             right[:, t] = hits[node]
         if not np.isfinite(right[:, -1]).all():
             raise InvalidInputError(f"{self.scheme} diverges on some class orders: their predictions are not finite")
-        rows = np.add.reduceat(self._counts[codes], cuts[:-1], axis=1)
+        rows = np.add.reduceat(self.counts[codes], cuts[:-1], axis=1)
         by_place = np.take_along_axis(right, np.broadcast_to(codes[:, None, :], right.shape), axis=2)
         accuracies = np.add.reduceat(by_place, cuts[:-1], axis=2) / rows[:, None, :]
         accuracies[:, np.arange(T)[:, None] < np.arange(T)] = np.nan
@@ -263,7 +266,7 @@ class ClassLearner:
     def _hits(self, shared: _Shared, points: Array, codes: IntArray, t: int) -> Array:
         """(n, C), how many rows of each class are predicted right at the points v, after task t; 0 if not seen."""
         splits = self.splits
-        cuts = splits.cuts
+        cuts = splits.partitions.cuts
         hits = np.zeros((len(points), splits.num_classes))
         norms = np.sqrt(np.einsum("ncd,ncd->n", points, points))
         if splits.classes == "all":
@@ -282,7 +285,7 @@ class ClassLearner:
                     some = members[first : first + size]
                     chosen = points[some][:, columns].reshape(-1, points.shape[2])
                     scores = (chosen @ inputs).reshape(len(some), len(columns), len(rows))
-                    hits[some[:, None], classes] = _right(scores, norms[some], slack, self._counts[classes])
+                    hits[some[:, None], classes] = _right(scores, norms[some], slack, self.counts[classes])
         return hits
 
 

@@ -1,8 +1,10 @@
-"""The different orders of things of which some are alike: their number, and a list of them."""
+"""Orders of things of which some are alike, and ordered partitions of things: their number, and lists of them."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -33,3 +35,53 @@ def distinct_orders(counts: IntArray) -> IntArray:
         used = used[rows]
         used[np.arange(len(rows)), things] += 1
     return orders
+
+
+@dataclass(frozen=True)
+class OrderedPartitions:
+    """The ordered partitions of 0, 1, ..., n - 1 into parts of the given sizes.
+
+    A partition is a row of n numbers: those of the first part, of the second part, ...; of a part, in rising order.
+
+    >>> pairs = OrderedPartitions((2, 2))
+    >>> pairs.count, pairs.all()[:2].tolist(), pairs.num_sets
+    (6, [[0, 1, 2, 3], [0, 2, 1, 3]], 6)
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    def length(self) -> int:
+        """n, the number of things."""
+        return sum(self.sizes)
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The places of a row at which parts begin, and n."""
+        return (0, *np.cumsum(self.sizes).tolist())
+
+    @property
+    def count(self) -> int:
+        """The number of ordered partitions, n! / (n_1! n_2! ...)."""
+        return count_orders(np.array(self.sizes))
+
+    @property
+    def num_sets(self) -> int:
+        """The number of sets that can be a part."""
+        return sum(math.comb(self.length, size) for size in set(self.sizes))
+
+    def sets(self) -> list[tuple[int, ...]]:
+        """All sets that can be a part."""
+        return [members for size in sorted(set(self.sizes)) for members in combinations(range(self.length), size)]
+
+    def all(self) -> IntArray:
+        """All ordered partitions, one per row."""
+        return np.asarray(np.argsort(distinct_orders(np.array(self.sizes)), axis=1, kind="stable"))
+
+    def draw(self, n: int, rng: np.random.Generator) -> IntArray:
+        """n independent ordered partitions, each of all with the same probability."""
+        return self.sorted(rng.permuted(np.tile(np.arange(self.length), (n, 1)), axis=1))
+
+    def sorted(self, rows: IntArray) -> IntArray:
+        """The rows with each part in rising order, so that equal partitions are equal rows."""
+        return np.concatenate([np.sort(rows[:, low:high], axis=1) for low, high in pairwise(self.cuts)], axis=1)

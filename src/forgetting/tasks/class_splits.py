@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import combinations, pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forgetting.core.arrangements import count_orders, distinct_orders
+from forgetting.core.arrangements import OrderedPartitions
 from forgetting.core.arrays import (
     Array,
     IntArray,
@@ -86,7 +85,8 @@ class ClassSplits(Shown):
     ) -> None:
         self.classes: Classes = as_word(classes, ("all", "task"), "classes")
         self._X, self._codes, self.class_names = _labelled(X, labels, "")
-        self.sizes = _sizes(tasks, self.num_classes)
+        #: the class orders, by the numbers of the classes
+        self.partitions = OrderedPartitions(_sizes(tasks, self.num_classes))
         self._test = None if test is None else self._held_out(test)
 
     @classmethod
@@ -160,6 +160,11 @@ class ClassSplits(Shown):
         return len(self.class_names)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of classes of each task."""
+        return self.partitions.sizes
+
+    @property
     def num_tasks(self) -> int:
         """The number of tasks T."""
         return len(self.sizes)
@@ -170,19 +175,9 @@ class ClassSplits(Shown):
         return np.bincount(self._codes, minlength=self.num_classes)
 
     @property
-    def num_scored_rows(self) -> IntArray:
-        """The number of rows of each class that accuracies are of: held-out rows if there are any."""
-        return np.bincount(self.scored[1], minlength=self.num_classes)
-
-    @property
     def has_test(self) -> bool:
         """Whether there are held-out rows, which accuracies are then of."""
         return self._test is not None
-
-    @property
-    def scored(self) -> tuple[Matrix, IntArray]:
-        """The rows that accuracies are of, and the numbers of their classes: held-out rows if there are any."""
-        return (self._X, self._codes) if self._test is None else self._test
 
     @property
     def num_orders(self) -> int:
@@ -191,7 +186,7 @@ class ClassSplits(Shown):
         >>> ClassSplits(np.eye(10), range(10), tasks=5).num_orders
         113400
         """
-        return count_orders(np.array(self.sizes))
+        return self.partitions.count
 
     @property
     def num_sets(self) -> int:
@@ -200,7 +195,7 @@ class ClassSplits(Shown):
         >>> ClassSplits(np.eye(10), range(10), tasks=5).num_sets
         45
         """
-        return sum(math.comb(self.num_classes, size) for size in set(self.sizes))
+        return self.partitions.num_sets
 
     # -------------------------------------------------------------------------------------------------- class orders
 
@@ -210,7 +205,11 @@ class ClassSplits(Shown):
         >>> ClassSplits(np.eye(3), ["a", "b", "c"], tasks=[1, 2]).orders().tolist()
         [['a', 'b', 'c'], ['b', 'a', 'c'], ['c', 'a', 'b']]
         """
-        return self._named(self.all_codes())
+        if self.num_orders > MOST_LISTED:
+            raise NotSupportedError(
+                f"there are {_count(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
+            )
+        return np.array(self.class_names)[self.partitions.all()]
 
     def draw(self, n: int, seed: Seed = 0) -> NDArray[np.str_]:
         """n random class orders, each drawn from all class orders with the same probability; rows as in `orders`.
@@ -218,61 +217,8 @@ class ClassSplits(Shown):
         >>> ClassSplits(np.eye(4), ["a", "b", "c", "d"], tasks=2).draw(2).tolist()
         [['a', 'c', 'b', 'd'], ['c', 'd', 'a', 'b']]
         """
-        return self._named(self.draw_codes(as_count(n, "n", least=1), np.random.default_rng(seed_from(seed))))
-
-    def all_codes(self) -> IntArray:
-        """`orders` with the numbers of the classes."""
-        if self.num_orders > MOST_LISTED:
-            raise NotSupportedError(
-                f"there are {_count(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
-            )
-        return np.asarray(np.argsort(distinct_orders(np.array(self.sizes)), axis=1, kind="stable"))
-
-    def draw_codes(self, n: int, rng: np.random.Generator) -> IntArray:
-        """`draw` with the numbers of the classes."""
-        return self.sorted_within_tasks(rng.permuted(np.tile(np.arange(self.num_classes), (n, 1)), axis=1))
-
-    def order_codes(self, order: Any) -> IntArray:
-        """The numbers of the classes of an order that a user wrote: names, task after task, or a list for each task."""
-        parts = [as_list(part, "order") for part in order] if _is_nested(order) else None
-        if parts is not None and tuple(map(len, parts)) != self.sizes:
-            raise InvalidInputError(
-                f"order: tasks of {joined(str(len(part)) for part in parts)} classes, but the benchmark has tasks of "
-                f"{joined(map(str, self.sizes))}"
-            )
-        words = as_list(order, "order") if parts is None else [name for part in parts for name in part]
-        names = [str(word) for word in words]
-        for place, name in enumerate(names):
-            if name not in self.class_names:
-                raise InvalidInputError(f"order[{place}]: no class {name!r:.60}{nearest(name, self.class_names)}")
-        missing = [name for name in self.class_names if name not in names]
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-        if missing or twice:
-            wrong = [f"without {_classes(missing)}"] if missing else []
-            wrong += [f"with {_classes(twice)} more than once"] if twice else []
-            raise InvalidInputError(
-                f"order: a class order names each of the {self.num_classes} classes once; got one {' and '.join(wrong)}"
-            )
-        codes = np.array([[self.class_names.index(name) for name in names]])
-        return np.asarray(self.sorted_within_tasks(codes)[0])
-
-    def sorted_within_tasks(self, codes: IntArray) -> IntArray:
-        """Orders (rows) with the classes of each task sorted, so that equal orders are equal rows."""
-        cuts = self.cuts
-        return np.concatenate([np.sort(codes[:, low:high], axis=1) for low, high in pairwise(cuts)], axis=1)
-
-    @property
-    def cuts(self) -> tuple[int, ...]:
-        """The places of an order at which tasks begin, and the number of classes."""
-        return (0, *np.cumsum(self.sizes).tolist())
-
-    def words(self, codes: Sequence[int]) -> tuple[str, ...]:
-        """The classes of each task of an order in words, from the numbers of the classes."""
-        cuts = self.cuts
-        return tuple(", ".join(self.class_names[code] for code in codes[low:high]) for low, high in pairwise(cuts))
-
-    def _named(self, codes: IntArray) -> NDArray[np.str_]:
-        return np.array(self.class_names)[codes]
+        rng = np.random.default_rng(seed_from(seed))
+        return np.array(self.class_names)[self.partitions.draw(as_count(n, "n", least=1), rng)]
 
     # --------------------------------------------------------------------------------------------------------- tasks
 
@@ -291,7 +237,7 @@ class ClassSplits(Shown):
         >>> fg.run(splits.tasks([9, 3, 8, 7]), "cyclic", k=2).accuracy[-1].tolist()
         [1.0, 1.0]
         """
-        return self._of_order(self.order_codes(order), self._X, self._codes)
+        return self._of_order(codes_of(self, order), self._X, self._codes)
 
     def test_tasks(self, order: Any) -> RegressionTasks:
         """The held-out rows of the tasks of a class order, for `test=` of `fg.expect` and `fg.audit`.
@@ -304,10 +250,10 @@ class ClassSplits(Shown):
         """
         if self._test is None:
             raise NotSupportedError("there are no held-out rows: give ClassSplits test=(X, labels)")
-        return self._of_order(self.order_codes(order), *self._test)
+        return self._of_order(codes_of(self, order), *self._test)
 
     def _of_order(self, codes: IntArray, X: Matrix, labels: IntArray) -> RegressionTasks:
-        parts = np.split(codes, self.cuts[1:-1])
+        parts = np.split(codes, self.partitions.cuts[1:-1])
         return self._tasks_of([tuple(part.tolist()) for part in parts], X, labels, np.ones(len(labels)))
 
     def _tasks_of(
@@ -321,14 +267,6 @@ class ClassSplits(Shown):
         tasks = RegressionTasks([X[rows] for rows in members], ys, names=names, copy=False)
         tasks.classes = named
         return tasks
-
-    def set_tasks(self, sets: Sequence[tuple[int, ...]]) -> RegressionTasks:
-        """A task for each of these sets of classes (numbers in rising order), which class orders then share.
-
-        Classes of many more rows than features are reduced to as many rows as there are features: the solutions of
-        each task stay the same.
-        """
-        return self._tasks_of(sets, *self._reduced)
 
     @cached_property
     def _reduced(self) -> tuple[Matrix, IntArray, Array]:
@@ -345,18 +283,13 @@ class ClassSplits(Shown):
             np.concatenate([target for _, target in parts]),
         )
 
-    def all_sets(self) -> list[tuple[int, ...]]:
-        """All sets of classes that can be a task, by the numbers of the classes."""
-        sizes = sorted(set(self.sizes))
-        return [members for size in sizes for members in combinations(range(self.num_classes), size)]
-
     # ------------------------------------------------------------------------------------------------- looking at it
 
     @property
     def headline(self) -> str:
         sizes = set(self.sizes)
         each = f"{self.sizes[0]}" if len(sizes) == 1 else joined(map(str, self.sizes))
-        held = f", {len(self.scored[1])} held out" if self.has_test else ""
+        held = f", {len(self._test[1])} held out" if self._test is not None else ""
         dealt = f"{self.num_classes} classes in {self.num_tasks} tasks of {each}"
         return f"ClassSplits({dealt}, {len(self._codes)} rows{held}, d={self.dim})"
 
@@ -368,7 +301,54 @@ class ClassSplits(Shown):
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
         columns = {"class": [self.class_names[row] for row in rows], "rows": self.num_rows[rows]}
-        return columns | ({"held out": self.num_scored_rows[rows]} if self.has_test else {})
+        if self._test is not None:
+            columns["held out"] = np.bincount(self._test[1])[rows]
+        return columns
+
+
+# ------------------------------------------------------------------------------------------------------ for the audit
+
+
+def codes_of(splits: ClassSplits, order: Any) -> IntArray:
+    """The numbers of the classes of an order that a user wrote: names, task after task, or a list for each task."""
+    parts = [as_list(part, "order") for part in order] if _is_nested(order) else None
+    if parts is not None and tuple(map(len, parts)) != splits.sizes:
+        raise InvalidInputError(
+            f"order: tasks of {joined(str(len(part)) for part in parts)} classes, but the benchmark has tasks of "
+            f"{joined(map(str, splits.sizes))}"
+        )
+    words = as_list(order, "order") if parts is None else [name for part in parts for name in part]
+    names = [str(word) for word in words]
+    for place, name in enumerate(names):
+        if name not in splits.class_names:
+            raise InvalidInputError(f"order[{place}]: no class {name!r:.60}{nearest(name, splits.class_names)}")
+    missing = [name for name in splits.class_names if name not in names]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if missing or twice:
+        wrong = [f"without {_classes(missing)}"] if missing else []
+        wrong += [f"with {_classes(twice)} more than once"] if twice else []
+        raise InvalidInputError(
+            f"order: a class order names each of the {splits.num_classes} classes once; got one {' and '.join(wrong)}"
+        )
+    codes = np.array([[splits.class_names.index(name) for name in names]])
+    return np.asarray(splits.partitions.sorted(codes)[0])
+
+
+def scored_rows(splits: ClassSplits) -> tuple[Matrix, IntArray]:
+    """The rows that accuracies are of, and the numbers of their classes: held-out rows if there are any."""
+    return (splits._X, splits._codes) if splits._test is None else splits._test
+
+
+def set_tasks(splits: ClassSplits, sets: Sequence[tuple[int, ...]]) -> RegressionTasks:
+    """A task for each of these sets of classes (numbers in rising order), which class orders then share.
+
+    Classes of many more rows than features are reduced to as many rows as there are features: the solutions of each
+    task stay the same.
+    """
+    return splits._tasks_of(sets, *splits._reduced)
+
+
+# -------------------------------------------------------------------------------------------------------------- checks
 
 
 def _labelled(X: Any, labels: Any, what: str) -> tuple[Matrix, IntArray, tuple[str, ...]]:
