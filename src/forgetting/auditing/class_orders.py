@@ -29,7 +29,7 @@ from forgetting.schemes.base import SchemeLike
 from forgetting.tasks.class_splits import MOST_LISTED, ClassSplits, codes_of
 
 CONFIDENCE = 0.99  # of intervals around sampled values
-FEWEST, MOST = 100, 50_000  # class orders that are drawn where not all are listed
+FEWEST, MOST = 30, 50_000  # class orders that are drawn where not all are listed
 TRIPLES = 100_000  # draws of a few orders, for what a few seeds say
 EFFECTS = 20  # pairs of classes that are listed: the largest effects of either sign
 BARS = 30  # of the histogram
@@ -282,7 +282,11 @@ def audit_class_orders(
     """`fg.audit` of `ClassSplits`: the distribution of a benchmark's numbers over class orders, and what to do.
 
     All class orders are listed if that takes at most `patience` seconds (estimated beforehand). Otherwise as many as
-    that are drawn at random, and the extremes are searched for: classes and tasks are swapped while that helps.
+    take 60 % of that are drawn at random, and the extremes are searched for in the rest: classes and tasks are swapped
+    while that helps. At least 30 class orders are drawn, and at least 30 searched.
+
+    Cost: a singular value decomposition for each set of classes, and for each class order T steps and the predictions
+    of all rows seen, about 0.05 milliseconds for 600 rows of 64 features and ten classes.
 
     Args:
         splits: the benchmark.
@@ -356,7 +360,7 @@ def audit_class_orders(
 
 
 def _affordable(learner: ClassLearner, seconds: float) -> int:
-    """The number of class orders that can be learned in this time, at least 100."""
+    """The number of class orders that can be learned in this time, at least 30."""
     n = FEWEST
     while 2 * n <= MOST and learner.seconds(2 * n) <= seconds:
         n *= 2

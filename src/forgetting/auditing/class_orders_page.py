@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from forgetting.auditing.class_orders import ClassOrderAudit, ClassOrderMeasure, FoundClassOrder
 
 
+EQUAL = 1e-9  # difference of accuracies that is rounding
 POINT = 0.01  # one percentage point, below which the class order hardly matters
 NAMED = 3  # pairs of classes in the opening
 WIDEST = 90  # letters of a class order in a sentence
@@ -31,7 +32,14 @@ THE_LIE = "Lai et al. 2025, arXiv 2509.22580"
 
 def opening_of(audit: ClassOrderAudit) -> tuple[str, ...]:
     """At most five sentences: how much final accuracy depends on the class order, and what to do about that."""
+    if _spread(audit) <= EQUAL:
+        return (_dependence(audit),)
     return (_dependence(audit), *_given(audit), _few(audit), _needed(audit), *_pairs(audit))
+
+
+def _spread(audit: ClassOrderAudit) -> float:
+    """The difference of the best and the worst final accuracy."""
+    return abs(audit.measures[0].best.value - audit.measures[0].worst.value)
 
 
 def _rate(share: float) -> str:
@@ -61,7 +69,7 @@ def _dependence(audit: ClassOrderAudit) -> str:
     final = audit.measures[0]
     low, high = sorted((final.worst.value, final.best.value))
     rows = "held-out rows" if audit.held_out else "learned rows, since no others were given"
-    if high - low <= 1e-9:
+    if _spread(audit) <= EQUAL:
         return f"The class order does not matter: the final accuracy ({rows}) is {_rate(high)} in {_all(audit)}."
     verb = "hardly depends" if high - low < POINT else "depends"
     sd = _points(final.sd)

@@ -11,17 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting.auditing.orders import PART, learn_tasks
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse
 from forgetting.core.numerical import EPS, quietly
 from forgetting.core.progress import progress_bar
 from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry
-from forgetting.schemes import Scheme
+from forgetting.geometry import Frame, Matrix, squared_rows
+from forgetting.geometry.factor import Tolerance, factor_task
+from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
-from forgetting.tasks.class_splits import ClassSplits, scored_rows, set_tasks
+from forgetting.tasks import RegressionTasks
+from forgetting.tasks.class_splits import ClassSplits, learned_rows, scored_rows
 
 SHARED = 2**28  # bytes that the subspaces of all sets of classes may take; more sets are taken in turn
 BLOCK = 4096  # orders learned at once
@@ -117,13 +119,21 @@ class ClassScores:
 
 @dataclass(frozen=True, eq=False)
 class _Shared:
-    """Sets of classes as subspaces: learned by all orders in which these sets are tasks."""
+    """Sets of classes as subspaces, learned by all orders in which these sets are tasks; see `Subspaces`."""
 
     sets: list[tuple[int, ...]]
-    geometry: Geometry
-    gains: Array
-    rows: Array  # scored rows in the coordinates of the geometry, class after class
-    norms: Array
+    rows: Array
+    offsets: IntArray
+    sigma: Array
+    targets: Array
+    unexplained: Array
+
+    @property
+    def rows_learned(self) -> int:
+        return len(self.sigma)
+
+    def block(self, task: int) -> slice:
+        return slice(int(self.offsets[task]), int(self.offsets[task + 1]))
 
     def numbers(self, codes: IntArray, sizes: tuple[int, ...], cuts: tuple[int, ...]) -> IntArray:
         """(n, T), the number of the set of each task of the orders."""
@@ -152,27 +162,25 @@ class ClassLearner:
 
     def __init__(self, splits: ClassSplits, scheme: SchemeLike | None) -> None:
         self.splits = splits
-        X, codes = scored_rows(splits)
-        order = np.argsort(codes, kind="stable")
-        self._X = X[order]
+        X, self._labels, self._values = learned_rows(splits)
+        scored, codes = scored_rows(splits)
         self.counts = np.bincount(codes)
         self._starts = np.concatenate([[0], np.cumsum(self.counts)])
-        rank = min(splits.dim, int(np.sort(splits.num_rows)[-max(splits.sizes) :].sum()))
-        self._room = max(splits.num_tasks, int(SHARED // (8.0 * rank * splits.dim)))
-        self._rank = rank
+        self.scheme, self._linear = _checked(scheme)
+        order = np.argsort(codes, kind="stable")
+        self._norms = np.sqrt(squared_rows(scored))[order]
+        if is_sparse(X) or splits.dim > X.shape[0]:  # in coordinates on the space of the learned rows, which w stays in
+            members = [np.flatnonzero(self._labels == code) for code in range(splits.num_classes)]
+            classes = RegressionTasks([X[rows] for rows in members], [self._values[rows] for rows in members])
+            assert classes.geometry is not None
+            frame = classes.geometry.frame
+            self._learned, self._scored = _along(frame, X), _along(frame, scored[order])
+        else:
+            self._learned, self._scored = as_dense(X), as_dense(scored[order])
+        self._dim = self._learned.shape[1]
+        self._rank = min(self._dim, int(np.sort(np.bincount(self._labels))[-max(splits.sizes) :].sum()))
+        self._room = max(splits.num_tasks, int(SHARED // (8.0 * max(1, self._rank * self._dim))))
         self._all: _Shared | None = None
-        self.scheme = self._checked(scheme)
-
-    def _checked(self, scheme: SchemeLike | None) -> Scheme:
-        """The scheme; an error if it is not linear."""
-        small = set_tasks(self.splits, [tuple(range(self.splits.num_classes))[:2]])
-        chosen, _ = resolve(small, scheme, None)
-        if compiled_form(small, chosen)[0] is None:
-            raise NotSupportedError(
-                f"class orders are learned many at once by linear schemes, and {chosen} is none; "
-                "fg.run(splits.tasks(order), ...) learns a single class order with any scheme"
-            )
-        return chosen
 
     # ------------------------------------------------------------------------------------------------------- costs
 
@@ -180,7 +188,7 @@ class ClassLearner:
         """The approximate time of n class orders; `listed`: of all of them, which share more."""
         splits, C = self.splits, self.splits.num_classes
         columns = C if splits.classes == "all" else max(splits.sizes)
-        D, total, left = min(splits.dim, int(splits.num_rows.sum())), 0.0, C
+        D, total, left = float(self._dim), 0.0, C
         seen, prefixes = 0, 1.0
         for size in splits.sizes:
             prefixes *= float(comb(left, size))
@@ -189,8 +197,8 @@ class ClassLearner:
             scores = (seen if splits.classes == "all" else size) * float(self.counts.sum()) * seen / C
             total += nodes * (4.0 * self._rank * D * columns / FLOPS + scores * (2.0 * D / FLOPS + 1 / COUNTED))
         sets = min(float(splits.num_sets), float(n) * splits.num_tasks)
-        rows = min(int(splits.num_rows.max()), 2 * (splits.dim + 1)) * max(splits.sizes)
-        return total + sets * (8.0 * rows * D * min(rows, D)) / FLOPS
+        rows = float(np.bincount(self._labels).max()) * max(splits.sizes)
+        return total + sets * 12.0 * rows * D * min(rows, D) / FLOPS
 
     # ---------------------------------------------------------------------------------------------------- learning
 
@@ -207,7 +215,7 @@ class ClassLearner:
     def _parts(self, codes: IntArray) -> Iterator[ClassScores]:
         splits = self.splits
         every = splits.num_sets <= self._room
-        width = splits.num_classes * max(splits.num_tasks, min(splits.dim, int(splits.num_rows.sum())))
+        width = splits.num_classes * max(splits.num_tasks, self._dim)
         most = max(1, min(BLOCK if every else self._room // splits.num_tasks, PART // width))
         with progress_bar("class orders") as step:
             for first in range(0, len(codes), most):
@@ -222,16 +230,24 @@ class ClassLearner:
         return self._all
 
     def _shared(self, sets: list[tuple[int, ...]]) -> _Shared:
-        tasks = set_tasks(self.splits, sets)
-        linear, geometry = compiled_form(tasks, self.scheme)
-        assert geometry is not None
-        assert linear is not None
-        frame = geometry.frame
-        X = self._X if frame.columns is None else self._X[:, frame.columns]
-        rows = X if frame.basis is None else X @ frame.basis
-        squares = self._X.multiply(self._X).sum(axis=1) if hasattr(self._X, "multiply") else (self._X**2).sum(axis=1)
-        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows)
-        return _Shared(sets, geometry, linear_gains(geometry, linear), dense, np.sqrt(np.asarray(squares).ravel()))
+        splits = self.splits
+        width = splits.num_classes if splits.classes == "all" else max(splits.sizes)
+        tolerance = Tolerance(None, squared=False, columns=splits.dim)
+        factors = []
+        for members in sets:
+            rows = np.flatnonzero(np.isin(self._labels, members))
+            targets, labels = np.zeros((len(rows), width)), self._labels[rows]
+            columns = labels if splits.classes == "all" else np.searchsorted(members, labels)
+            targets[np.arange(len(rows)), columns] = self._values[rows]
+            factors.append(factor_task(self._learned[rows], targets, tolerance))
+        return _Shared(
+            sets,
+            np.concatenate([factor.basis for factor in factors]),
+            np.concatenate([[0], np.cumsum([len(factor.sigma) for factor in factors])]),
+            np.concatenate([factor.sigma for factor in factors]),
+            np.ascontiguousarray(np.concatenate([factor.targets for factor in factors]).T),
+            np.array([factor.unexplained.sum() for factor in factors]),
+        )
 
     def _learn(self, shared: _Shared, codes: IntArray) -> ClassScores:
         """Learn some orders: those with the same first tasks are learned together until they differ."""
@@ -240,8 +256,7 @@ class ClassLearner:
         numbers = shared.numbers(codes, splits.sizes, cuts)
         place = np.lexsort(numbers.T[::-1])
         numbers, codes = numbers[place], codes[place]
-        distinct = shared.geometry.distinct(numbers)
-        states = shared.geometry.start(np.zeros((splits.dim, shared.geometry.outputs or 1)))[None]
+        gains, states = linear_gains(shared, self._linear), np.zeros((1, len(shared.targets), self._dim))
         node = np.zeros(len(codes), dtype=np.int64)  # of each order, among those that are alike so far
         right = np.empty((len(codes), T, splits.num_classes))
         for t in range(T):
@@ -249,10 +264,10 @@ class ClassLearner:
             new[1:] = (numbers[1:, : t + 1] != numbers[:-1, : t + 1]).any(axis=1)
             firsts = np.flatnonzero(new)
             states = states[node[firsts]]
-            learn_tasks(shared.geometry, shared.gains, states, distinct[firsts, t])
+            learn_tasks(shared, gains, states, numbers[firsts, t])
             node = np.cumsum(new) - 1
             with quietly():
-                hits = self._hits(shared, states + shared.geometry.solution, codes[firsts], t)
+                hits = self._hits(states, codes[firsts], t)
             right[:, t] = hits[node]
         if not np.isfinite(right[:, -1]).all():
             raise InvalidInputError(f"{self.scheme} diverges on some class orders: their predictions are not finite")
@@ -263,8 +278,8 @@ class ClassLearner:
         back = np.argsort(place)
         return ClassScores(accuracies[back], rows[back])
 
-    def _hits(self, shared: _Shared, points: Array, codes: IntArray, t: int) -> Array:
-        """(n, C), how many rows of each class are predicted right at the points v, after task t; 0 if not seen."""
+    def _hits(self, points: Array, codes: IntArray, t: int) -> Array:
+        """(n, C), how many rows of each class are predicted right at the states v, after task t; 0 if not seen."""
         splits = self.splits
         cuts = splits.partitions.cuts
         hits = np.zeros((len(points), splits.num_classes))
@@ -278,7 +293,7 @@ class ClassLearner:
             for number, classes in enumerate(known):
                 members = np.flatnonzero(group.ravel() == number)
                 rows = np.concatenate([np.arange(self._starts[c], self._starts[c + 1]) for c in classes])
-                inputs, slack = np.ascontiguousarray(shared.rows[rows].T), 128 * EPS * shared.norms[rows]
+                inputs, slack = np.ascontiguousarray(self._scored[rows].T), 128 * EPS * self._norms[rows]
                 columns = classes if splits.classes == "all" else np.arange(len(classes))
                 size = max(1, SCORES // (len(columns) * len(rows)))
                 for first in range(0, len(members), size):
@@ -307,6 +322,25 @@ def _right(scores: Array, norms: Array, slack: Array, counts: IntArray) -> Array
         own = shares[:, place, end - counts[place] : end]
         hits[:, place] = own.sum(axis=1) if ties else np.count_nonzero(own, axis=1)
     return np.where(np.isfinite(norms)[:, None], hits, np.nan)
+
+
+def _checked(scheme: SchemeLike | None) -> tuple[Scheme, LinearScheme]:
+    """The scheme, and the linear scheme that makes its steps; an error if there is none."""
+    tasks = RegressionTasks([np.ones((1, 1))], [np.ones(1)])
+    chosen, _ = resolve(tasks, scheme, None)
+    linear = compiled_form(tasks, chosen)[0]
+    if linear is None:
+        raise NotSupportedError(
+            f"class orders are learned many at once by linear schemes, and {chosen} is none; "
+            "fg.run(splits.tasks(order), ...) learns a single class order with any scheme"
+        )
+    return chosen, linear
+
+
+def _along(frame: Frame, X: Matrix) -> Array:
+    """The rows of a matrix in the coordinates of a frame."""
+    active = X if frame.columns is None else X[:, frame.columns]
+    return as_dense(active if frame.basis is None else active @ frame.basis)
 
 
 def _sets(codes: IntArray, cuts: tuple[int, ...]) -> list[tuple[int, ...]]:

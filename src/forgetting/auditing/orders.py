@@ -19,7 +19,7 @@ from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Geometry, Subspaces
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
@@ -126,7 +126,7 @@ def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: Int
         yield states, learn_tasks(geometry, gains, states, distinct[:, t])
 
 
-def learn_tasks(geometry: Geometry, gains: Array, states: Array, distinct: IntArray) -> Array:
+def learn_tasks(geometry: Subspaces, gains: Array, states: Array, distinct: IntArray) -> Array:
     """Learn a task in each of the states z, (n, D) or (n, c, D), which are overwritten; the losses (n,) of these tasks.
 
     `distinct` holds the numbers of the distinct tasks. States that learn the same task learn together.
@@ -135,7 +135,7 @@ def learn_tasks(geometry: Geometry, gains: Array, states: Array, distinct: IntAr
     for task in np.unique(distinct).tolist():
         rows, block = np.flatnonzero(distinct == task), geometry.block(task)
         basis, part = geometry.rows[block], states[rows]
-        flat = part.reshape(prod(part.shape[:-1]), geometry.dim)  # of all orders and outputs, for one product
+        flat = part.reshape(prod(part.shape[:-1]), part.shape[-1])  # of all orders and outputs, for one product
         with quietly():
             errors = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., block]
             moved = (errors * gains[block]).reshape(len(flat), -1) @ basis

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -254,34 +253,12 @@ class ClassSplits(Shown):
 
     def _of_order(self, codes: IntArray, X: Matrix, labels: IntArray) -> RegressionTasks:
         parts = np.split(codes, self.partitions.cuts[1:-1])
-        return self._tasks_of([tuple(part.tolist()) for part in parts], X, labels, np.ones(len(labels)))
-
-    def _tasks_of(
-        self, sets: Sequence[tuple[int, ...]], X: Matrix, labels: IntArray, targets: Array
-    ) -> RegressionTasks:
-        """A task for each set of classes; the target of a row stands in the column of its class."""
-        members = [np.flatnonzero(np.isin(labels, part)) for part in sets]
-        hot, named = one_hot(RowClasses(self.class_names, labels), members, self.classes)
-        ys = [columns * targets[rows, None] for columns, rows in zip(hot, members, strict=True)]
-        names = [", ".join(self.class_names[code] for code in part) for part in sets]
-        tasks = RegressionTasks([X[rows] for rows in members], ys, names=names, copy=False)
+        members = [np.flatnonzero(np.isin(labels, part)) for part in parts]
+        targets, named = one_hot(RowClasses(self.class_names, labels), members, self.classes)
+        names = [", ".join(self.class_names[code] for code in part) for part in parts]
+        tasks = RegressionTasks([X[rows] for rows in members], targets, names=names, copy=False)
         tasks.classes = named
         return tasks
-
-    @cached_property
-    def _reduced(self) -> tuple[Matrix, IntArray, Array]:
-        """The rows, their classes and targets, as few as say the same: R of [X_c | 1] = Q R for large classes."""
-        X, labels, ones = self._X, self._codes, np.ones(len(self._codes))
-        if is_sparse(X) or self.num_rows.max() <= 2 * (self.dim + 1):
-            return X, labels, ones
-        rows = np.argsort(labels, kind="stable")
-        small = RegressionTasks.from_source(X[rows], ones, sizes=self.num_rows.tolist(), cache=False)
-        parts = [small.task(code) for code in range(self.num_classes)]
-        return (
-            np.concatenate([part for part, _ in parts]),
-            np.repeat(np.arange(self.num_classes), [len(part) for part, _ in parts]),
-            np.concatenate([target for _, target in parts]),
-        )
 
     # ------------------------------------------------------------------------------------------------- looking at it
 
@@ -339,13 +316,23 @@ def scored_rows(splits: ClassSplits) -> tuple[Matrix, IntArray]:
     return (splits._X, splits._codes) if splits._test is None else splits._test
 
 
-def set_tasks(splits: ClassSplits, sets: Sequence[tuple[int, ...]]) -> RegressionTasks:
-    """A task for each of these sets of classes (numbers in rising order), which class orders then share.
+def learned_rows(splits: ClassSplits) -> tuple[Matrix, IntArray, Array]:
+    """The rows that are learned, the numbers of their classes, and the target of each in the column of its class.
 
-    Classes of many more rows than features are reduced to as many rows as there are features: the solutions of each
-    task stay the same.
+    Classes of many more rows than features are reduced, to about as many rows as there are features (R of
+    [X_c | 1] = Q R): the solutions of each set of classes stay the same.
     """
-    return splits._tasks_of(sets, *splits._reduced)
+    X, labels, ones = splits._X, splits._codes, np.ones(len(splits._codes))
+    if is_sparse(X) or splits.num_rows.max() <= 2 * (splits.dim + 1):
+        return X, labels, ones
+    order = np.argsort(labels, kind="stable")
+    small = RegressionTasks.from_source(X[order], ones, sizes=splits.num_rows.tolist(), cache=False)
+    parts = [small.task(code) for code in range(splits.num_classes)]
+    return (
+        np.concatenate([part for part, _ in parts]),
+        np.repeat(np.arange(splits.num_classes), [len(part) for part, _ in parts]),
+        np.concatenate([target for _, target in parts]),
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
