@@ -9,7 +9,7 @@ from scipy import sparse
 
 import forgetting as fg
 from forgetting import metrics
-from forgetting.auditing.class_orders import search_class_orders, swaps
+from forgetting.auditing.class_orders import _interval, search_class_orders, swaps
 from forgetting.auditing.class_scores import MEASURES, ClassLearner
 from forgetting.tasks.class_splits import codes_of, learned_rows
 
@@ -263,20 +263,40 @@ def test_a_search_swaps_classes_of_different_tasks_and_tasks_of_one_size():
     assert [0, 0, 1] not in moves  # of one task
     assert [0, 1, 2] in moves
     assert [move for move in moves if move[0] == 1] == [[1, 0, 2]]
-    wanted = (3, 4, 2, 0, 1)
+
+
+def test_a_search_finds_one_of_113400_class_orders():
+    splits = fg.ClassSplits(np.eye(10), range(10), 5)
+    wanted = np.array([6, 9, 3, 4, 0, 8, 1, 2, 5, 7])
 
     def learn(orders):
         return -(splits.partitions.sorted(orders) != wanted).sum(axis=1).astype(float)
 
     codes = splits.partitions.draw(4, np.random.default_rng(0))
-    low, high = search_class_orders(splits, learn, codes, learn(codes), 200, np.random.default_rng(0))
-    assert (low, high) == (-5.0, 0.0)
+    low, high = search_class_orders(splits, learn, codes, learn(codes), 2000, np.random.default_rng(0))
+    assert (low, high) == (-10.0, 0.0)
+
+
+def test_intervals_of_differences_hold_in_most_repeats():
+    held, widths = 0, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        chosen = rng.random(1000) < 0.2
+        values = (rng.random(1000) < np.where(chosen, 0.7, 0.5)).astype(float)
+        low, high = _interval(values, chosen, 1, False)
+        held += low <= 0.2 <= high
+        widths.append(high - low)
+    assert held == 40  # each with a probability of at least 99 %
+    assert max(widths) < 0.45
+    assert _interval(values, np.zeros(1000, dtype=bool), 1, False) == (-1.0, 1.0)
 
 
 def test_a_benchmark_whose_class_order_does_not_matter_is_called_so():
     audit = fg.audit(fg.ClassSplits(np.eye(6), range(6), tasks=3))
     assert audit.opening[0].startswith("The class order does not matter: the final accuracy (learned rows")
     assert audit.measures[0].orders_needed(0.01) == 1
+    assert audit.measures[0].best.tied == audit.num_orders == 90
+    assert len(audit.opening) == 1
     assert len(audit.measures) == 5  # rows and tasks weigh alike
     assert fg.audit(fg.ClassSplits(np.eye(3), range(3), tasks=3)).pairs == ()
 

@@ -33,6 +33,12 @@ def test_classes_are_sorted_as_numbers_or_as_words():
     assert splits.to_table().columns == ("class", "rows")
 
 
+def test_held_out_classes_may_be_spelt_as_words_where_learned_ones_are_numbers():
+    splits = fg.ClassSplits(np.eye(2), [2, 10], 2, (np.array([[5.0, 0.0], [0.0, 7.0]]), ["2", "10"]))
+    assert splits.class_names == ("2", "10")
+    assert splits.test_tasks([2, 10]).task(0)[0].tolist() == [[5.0, 0.0]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
