@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -133,9 +133,9 @@ def audit_command(
     held = None if test is None else source.held_out(test, problem)
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
     with working("auditing") as step:
-        result = audit(
+        result = audit(  # type: ignore[call-overload]
             problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed, title=name,
-            progress=step, **prepared,  # type: ignore[arg-type]
+            progress=step, **prepared,
         )  # fmt: skip
 
     def orders() -> bytes:
@@ -196,7 +196,7 @@ def audit_class_orders(
             splits, order=order, scheme=scheme, seed=source.seed or 0, title=one_line(Path(words[0]).name),
             progress=step,
         )  # fmt: skip
-    _give(cast("ClassOrderAudit", result), output)
+    _give(result, output)
 
 
 def load_classes(words: Sequence[str], source: Source, tasks: str, test: str | None) -> ClassSplits:
