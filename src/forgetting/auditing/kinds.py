@@ -12,7 +12,7 @@ from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from forgetting.auditing.class_orders import ClassOrderAudit
+    from forgetting.auditing.class_order_result import ClassOrderAudit
     from forgetting.auditing.result import Audit
     from forgetting.core.progress import Progress
     from forgetting.schemes.base import SchemeLike
