@@ -9,6 +9,7 @@ from typing import Any
 
 from forgetting.auditing.class_order_page import histogram, opening_of, report_of, text_of
 from forgetting.auditing.class_scores import MEASURES
+from forgetting.core.arrangements import OrderedPartitions
 from forgetting.core.arrays import IntArray, as_count, as_number, as_path
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation.intervals import LEVELS
@@ -150,7 +151,6 @@ class ClassOrderAudit(PlainResult):
         dim, rows, scored: the number of features, of learned rows, and of rows that accuracies are of.
         held_out: whether accuracies are of held-out rows; of the learned rows otherwise.
         scheme, seed: the scheme, and the seed of draws and of the search.
-        num_orders: the number of class orders there are.
         drawn: the number of class orders that distributions are of.
         exact: whether these are all class orders.
         searched: the number of class orders that the search for the extremes tried besides; 0 if all were listed.
@@ -174,7 +174,6 @@ class ClassOrderAudit(PlainResult):
     held_out: bool
     scheme: str
     seed: int
-    num_orders: int
     drawn: int
     exact: bool
     searched: int
@@ -183,6 +182,11 @@ class ClassOrderAudit(PlainResult):
     few: tuple[FewSeeds, ...]
     pairs: tuple[PairEffect, ...]
     places: tuple[PlaceEffect, ...]
+
+    @property
+    def num_orders(self) -> int:
+        """The number of class orders there are."""
+        return OrderedPartitions(self.sizes).count
 
     @property
     def opening(self) -> tuple[str, ...]:

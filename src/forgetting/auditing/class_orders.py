@@ -107,7 +107,6 @@ def audit_class_orders(
             held_out=splits.has_test,
             scheme=str(learner.scheme),
             seed=number,
-            num_orders=splits.num_orders,
             drawn=len(codes),
             exact=exact,
             searched=len(more[0]),
