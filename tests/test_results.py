@@ -97,6 +97,10 @@ RESULTS = {
     "hunt": lambda: fg.claims.get("lem:regret_bound").hunt(budget=12),
     "hunt that refutes": lambda: fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=30),
     "audit": lambda: fg.audit(gaussian()),
+    "audit of class orders": lambda: fg.audit(
+        fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")
+    ),
+    "sample of class orders": lambda: fg.audit(fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), patience=0),
     "landscape": lambda: fg.auditing.landscape(gaussian(), per_task=True),
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
     "solution": lambda: fg.solve(np.eye(5) + 0.5, np.arange(5.0), ordering="norm-weighted", tol=1e-3),

@@ -272,6 +272,10 @@ KINDS: dict[str, Kind] = {
     ),
     "instance": Kind(".npz", lambda path: instance().save(path), fg.claims.Instance.load, of_instance),
     "audit": Kind(".npz", lambda path: fg.audit(gaussian()).save(path), fg.auditing.Audit.load, of_audit),
+    "class_orders": saved(
+        lambda: fg.audit(fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")),
+        fg.auditing.ClassOrderAudit.load, "class_names", "sizes", "num_orders", "drawn", "exact", "held_out",
+    ),
     "landscape": saved(
         lambda: fg.auditing.landscape(gaussian(), per_task=True), fg.auditing.Landscape.load,
         "permutations", "values", "task_values", "quantity", "complete",

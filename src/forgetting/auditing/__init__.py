@@ -6,7 +6,16 @@
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
+from forgetting.auditing import class_orders as _class_orders  # noqa: F401  (the audit of this kind registers itself)
 from forgetting.auditing.api import audit
+from forgetting.auditing.class_order_result import (
+    ClassOrderAudit,
+    ClassOrderMeasure,
+    FewSeeds,
+    FoundClassOrder,
+    PairEffect,
+    PlaceEffect,
+)
 from forgetting.auditing.findings import Case, Fit, Offer
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
@@ -34,8 +43,12 @@ from forgetting.tasks.readers import Reading
 __all__ = [
     "Audit",
     "Case",
+    "ClassOrderAudit",
+    "ClassOrderMeasure",
     "Duplicate",
+    "FewSeeds",
     "Fit",
+    "FoundClassOrder",
     "FoundOrder",
     "Guarantee",
     "Influence",
@@ -48,7 +61,9 @@ __all__ = [
     "OrderVariance",
     "OrderingRow",
     "Outlier",
+    "PairEffect",
     "Pass",
+    "PlaceEffect",
     "RandomFeatures",
     "Reading",
     "SeedAgreement",

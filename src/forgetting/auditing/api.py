@@ -15,6 +15,7 @@ from typing import Any, Literal
 from forgetting.auditing.all_rows import learn_all_rows
 from forgetting.auditing.findings import find_cases, last_task_share, measure_fit
 from forgetting.auditing.influence import forgetting_matrix, random_influence
+from forgetting.auditing.kinds import or_own_audit
 from forgetting.auditing.measures import measure_orders
 from forgetting.auditing.ordering_values import (
     applicable_guarantees,
@@ -40,6 +41,7 @@ SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for 
 
 
 @reports_progress
+@or_own_audit
 def audit(
     tasks: Any,
     *,
@@ -67,7 +69,8 @@ def audit(
 
     Args:
         tasks: `RegressionTasks`, `KernelTasks`, `ClassificationTasks`, `ConvexSets`, or whatever `fg.load` reads: a
-            file, a DataFrame, arrays, pairs (X, y).
+            file, a DataFrame, arrays, pairs (X, y). Of `ClassSplits` the class orders are compared, with an audit of
+            their own (`ClassOrderAudit`), which takes order, scheme, seed, patience (30 seconds), title and progress.
         order: the given order, of numbers or names of tasks; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         test: held-out rows of the same tasks, which are never learned: whatever `fg.load` reads, with the same names of
@@ -108,7 +111,7 @@ def audit(
 
         begin("tasks")
         reading = load_tasks(tasks)
-        warn_of(reading, stacklevel=4)  # at the call of `audit`
+        warn_of(reading, stacklevel=5)  # at the call of `audit`
         source = reading.tasks
         held = None if test is None else load_tasks(test, source).tasks
         prepared = draw(0)
