@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from forgetting.auditing.findings import find_cases, last_task_share, measure_fit
 from forgetting.auditing.influence import forgetting_matrix, random_influence
+from forgetting.auditing.kinds import or_own_audit
 from forgetting.auditing.measures import measure_orders
 from forgetting.auditing.ordering_values import (
     applicable_guarantees,
@@ -39,6 +40,7 @@ SEARCHED = 2000  # orders that a search tries in a repeat, for the best and for 
 
 
 @reports_progress
+@or_own_audit
 def audit(
     tasks: Any,
     *,
@@ -107,7 +109,7 @@ def audit(
 
         begin("tasks")
         reading = load_tasks(tasks)
-        warn_of(reading, stacklevel=4)  # at the call of `audit`
+        warn_of(reading, stacklevel=5)  # at the call of `audit`
         source = reading.tasks
         held = None if test is None else load_tasks(test, source).tasks
         prepared = draw(0)
