@@ -623,7 +623,7 @@ GOOD_FOR = {
     "fg.families.levels": {"rates": ["None"], "sizes": ["None"], "clones": ["None"], "k": ["100", "5"]},
     "fg.reductions.classification_to_pocs": {"tasks": ["classes()"]},
     "fg.schemes.WeaklyRegularized": {"log_lambda": ["-5.0"]},
-    "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'"]},
+    "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'", "'mammoth'"]},
     "fg.orderings.Visits": {"tasks": ["orderings.TaskView(3)"]},
     "fg.metrics.backward_transfer": {"convention": ["'gem'", "'diaz'"]},
     "fg.metrics.forward_transfer": {"convention": ["'diaz'", "'gem'"]},
