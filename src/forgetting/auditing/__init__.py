@@ -6,6 +6,7 @@
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
+from forgetting.auditing.accuracy_matrices import ForgottenTask, MatrixAudit, MatrixMetric, OrderEffect
 from forgetting.auditing.api import audit
 from forgetting.auditing.findings import Case, Fit, Offer
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
@@ -14,10 +15,12 @@ from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch, search_orders
 from forgetting.auditing.order_statistics import (
     OrderDisparity,
+    OrderShare,
     OrderSpread,
     OrderVariance,
     SeedAgreement,
     order_disparity,
+    share_of_order,
 )
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.orders import FoundOrder
@@ -28,22 +31,29 @@ from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only
 from forgetting.datasets import digits, image_tasks, mnist
+from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
 from forgetting.tasks import RandomFeatures
 from forgetting.tasks.readers import Reading
 
 __all__ = [
+    "AccuracyMatrices",
     "Audit",
     "Case",
     "Duplicate",
     "Fit",
+    "ForgottenTask",
     "FoundOrder",
     "Guarantee",
     "Influence",
     "Landscape",
+    "MatrixAudit",
+    "MatrixMetric",
     "Measure",
     "Offer",
     "OrderDisparity",
+    "OrderEffect",
     "OrderSearch",
+    "OrderShare",
     "OrderSpread",
     "OrderVariance",
     "OrderingRow",
@@ -69,6 +79,7 @@ __all__ = [
     "random_influence",
     "read_tasks",
     "search_orders",
+    "share_of_order",
     "subsample_rows",
 ]
 __dir__ = only(__all__)

@@ -14,6 +14,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: the audit of each kind, by the word that objects of this kind state in `audited_as`
 KINDS: Registry[Callable[..., Any]] = Registry("kind of audit")
+#: what makes such an object of a source, as of the name of a file with logged accuracies; None of all others
+READERS: list[Callable[[Any], Any]] = []
 
 
 def audits(kind: str) -> Callable[[Function], Function]:
@@ -29,11 +31,18 @@ def audits(kind: str) -> Callable[[Function], Function]:
     return keep
 
 
+def reads(function: Function) -> Function:
+    """Decorate a function that makes an object with an audit of its own of what `fg.audit` was given, or None."""
+    READERS.append(function)
+    return function
+
+
 def or_own_audit(function: Function) -> Function:
     """Decorate `audit`: an object that states a kind in `audited_as` is audited by the audit of that kind."""
 
     @wraps(function)
     def call(tasks: Any, **options: Any) -> Any:
+        tasks = next((made for made in (read(tasks) for read in READERS) if made is not None), tasks)
         kind = getattr(tasks, "audited_as", None)
         if not isinstance(kind, str) or kind not in KINDS:
             return function(tasks, **options)

@@ -488,8 +488,8 @@ def conventions(
     """The formulas of Avalanche, Mammoth, PyCIL, PILOT and Continuum and of the papers, with their values for R.
 
     Args:
-        R, order, before: as for the other functions; each task is learned once. Continuum takes fractions, not per
-            cent.
+        R, order, before: as for the other functions. Continuum takes fractions, not per cent. Formulas of libraries
+            have no value where a task comes twice.
         baseline: the performances of the untrained model, for forward transfers; without them, or the row before
             learning, these have no value.
         weights: the numbers of test rows of the tasks; without them, tasks count equally.
@@ -510,9 +510,15 @@ def conventions(
     """
     if R is None:
         return Conventions(_FORMULAS)
-    start = _Table.of(R, order, before, "mammoth").start
+    table = _Table.of(R, order, before)
+    once = len(table.first) == len(table.values)
     return Conventions(
-        tuple(replace(row, value=_value(row, R, order, before, start, baseline, weights)) for row in _FORMULAS)
+        tuple(
+            replace(row, value=_value(row, R, order, before, table.start, baseline, weights))
+            if once or row.word not in _ONCE
+            else row
+            for row in _FORMULAS
+        )
     )
 
 
