@@ -92,14 +92,17 @@ def audit_command(
       forgetting audit digits split --landscape orders.npz
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
+      forgetting audit logs.pyd      (accuracies of one's own networks, of any library;
+                                     docs/accuracy-matrices.md)
     """
     output = Output(as_json, out, force)
+    if names_matrices(words):
+        return audit_matrices(words, context, output)
     if names_values(words):
         return audit_values(words, context, output)
 
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.auditing.result import landscape_arrays
-    from forgetting.report.saving import ENDINGS, file_content
 
     source = replace(source, words=words)
     seed = source.seed or 0
@@ -126,13 +129,18 @@ def audit_command(
         np.savez_compressed(content, **landscape_arrays(result))
         return content.getvalue()
 
-    data = partial(result.to_json, indent=1)
+    _give(result, output, {} if landscape is None else {landscape: orders})
+
+
+def _give(result: Any, output: Output, files: dict[Path, Content] | None = None) -> None:
+    """Give an audit: as text, as JSON, or as a file of any ending; and other `files`."""
+    from forgetting.report.saving import ENDINGS, file_content
+
+    data, out = partial(result.to_json, indent=1), output.out
     contents: dict[str, Content] = {".json": lambda: f"{data()}\n", ".txt": lambda: f"{result}\n"}
     if out is not None:
         contents = {ending: lambda: file_content(result.to_report(), out) for ending in ENDINGS} | contents
-    output.give(
-        lambda: [result.to_text(terminal_width())], data, contents, {} if landscape is None else {landscape: orders}
-    )
+    output.give(lambda: [result.to_text(terminal_width())], data, contents, files)
 
 
 def load_tasks(source: Source) -> tuple[Problem, str]:
@@ -182,7 +190,7 @@ def audit_values(words: Sequence[str], context: typer.Context, output: Output) -
     from forgetting.auditing.landscapes import Landscape
 
     first, *rest = words
-    _only_own(first, context)
+    _only_own(context, OWN, f"{first} holds values of orders")
     output.check([first])
     given = values_in(rest)
     order = given.pop("order", None)
@@ -210,11 +218,39 @@ def audit_values(words: Sequence[str], context: typer.Context, output: Output) -
     output.emit(landscape_report(landscape, title, order))
 
 
-def _only_own(file: str, context: typer.Context) -> None:
-    """Raise if an option was given that is for tasks: nothing that a user says is ignored."""
+def _only_own(context: typer.Context, own: Sequence[str], why: str) -> None:
+    """Raise if an option was given that has no meaning: nothing that a user says is ignored."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        if parameter.name not in OWN and source is not None and source.name == "COMMANDLINE":
-            raise InvalidInputError(
-                f"{file} holds values of orders, and {parameter.opts[0]} is for tasks; leave {parameter.opts[0]} out"
-            )
+        if parameter.name not in own and source is not None and source.name == "COMMANDLINE":
+            raise InvalidInputError(f"{why}, and {parameter.opts[0]} is for tasks; leave {parameter.opts[0]} out")
+
+
+# ----------------------------------------------------------------------------------------------- matrices of accuracies
+
+
+def names_matrices(words: Sequence[str]) -> bool:
+    """Whether the files among the words of the command line are logs or matrices of accuracies, by their content.
+
+    >>> names_matrices(["tasks.csv"]), names_matrices([])
+    (False, False)
+    """
+    from forgetting.dynamics.accuracy_matrices import holds_matrices
+
+    files = [word for word in words if "=" not in word or os.path.exists(word)]
+    return bool(files) and all(map(holds_matrices, files))
+
+
+def audit_matrices(words: Sequence[str], context: typer.Context, output: Output) -> None:
+    """Audit accuracies: metrics by each convention, uncertainty over runs, how much the order matters."""
+    from forgetting.auditing import AccuracyMatrices, audit
+
+    files = [word for word in words if "=" not in word or os.path.exists(word)]
+    _only_own(context, OWN, f"{files[0]} holds accuracies")
+    output.check(files, more=(".txt",))
+
+    def read(classifier: str = "CNN", stream: str | None = None) -> AccuracyMatrices:
+        return AccuracyMatrices.load(files, classifier=classifier, stream=stream)
+
+    matrices = call_with(read, values_in([word for word in words if word not in files]), files[0])
+    _give(audit(matrices), output)

@@ -179,17 +179,24 @@ def _reader_of(content: str) -> Reader | None:
     heads = _cells(first)
     if {"step", "task", "accuracy"} <= {head.lower() for head in heads}:
         return _read_long
-    rows = [_cells(line) for line in content.splitlines()[1:3]]
-    return _read_table if rows and all(len(row) > 1 and any(map(_spells, row)) for row in rows) else None
+    rows = [_cells(line) for line in content.splitlines()[1:4] if line.strip()]
+    numeric = bool(rows) and all(any(map(_spells, row)) for row in rows) and max(map(len, rows)) > 1
+    return _read_table if numeric else None
 
 
 def _is_bare(content: str) -> bool:
-    """Whether a table is all numbers, as many rows as columns, or one more: no file of tasks looks like that."""
+    """Whether a table can only be a matrix: square (or one row more), of numbers, without names or with empty corner.
+
+    With names above, a square table of numbers may be tasks, too, but not if nothing is above its diagonal.
+    """
     rows = [_cells(line) for line in content.splitlines() if line.strip()]
-    width = max(map(len, rows))
-    return len(rows) in (width, width + 1) and all(
-        not cell or cell.lower() in NOTHING or _spells(cell) for row in rows for cell in row
-    )
+    named = any(_is_word(cell) for cell in rows[0])
+    rows = rows[named:]
+    width = max((len(row) for row in rows), default=0)
+    if len(rows) not in (width, width + 1) or any(_is_word(cell) for row in rows for cell in row):
+        return False
+    first = len(rows) - width
+    return not named or not any(any(row[step - first + 1 :]) for step, row in enumerate(rows) if step >= first)
 
 
 def _refuse_pickles(path: Path) -> None:
@@ -223,6 +230,11 @@ def _spells(word: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_word(cell: str) -> bool:
+    """Whether a cell is neither a number nor a missing one."""
+    return cell.lower() not in NOTHING and not _spells(cell)
 
 
 def _lines(content: str) -> Iterator[tuple[int, str]]:
@@ -407,6 +419,9 @@ def _read_mammoth(content: str, _: _Choice) -> list[LoggedRun]:
                 f"line {line}: no 'accuracy_1_task1'; Mammoth logs the accuracies of tasks in the settings class-il "
                 "and task-il, and their mean alone in others"
             )
+        if sorted(rows) != list(range(1, len(rows) + 1)):
+            lost = next(number for number in range(1, len(rows) + 1) if number not in rows)
+            raise ProblemFileError(f"line {line}: no accuracy of evaluation {lost}, but one of {max(rows)}")
         options = dict(re.findall(r"'(\w+)': ('[^']*'|[\w.+-]+)", words))
         seed = options.get("seed", "None")
         run = LoggedRun(f"line {line}" if seed == "None" else f"seed {seed}", notes=["Mammoth, logs.pyd"])
@@ -534,7 +549,7 @@ def _read_table(content: str, _: _Choice) -> list[LoggedRun]:
     lines = [(line, _cells(words)) for line, words in _lines(content) if words.strip()]
     head = lines[0][1]
     names: tuple[str, ...] = ()
-    if any(cell and cell.lower() not in NOTHING and not _spells(cell) for cell in head):
+    if any(map(_is_word, head)):
         names, lines = tuple(head), lines[1:]
     rows = [row for _, row in lines]
     labelled = all(row[0] and not _spells(row[0]) for row in rows) or (names[:1] == ("",))
