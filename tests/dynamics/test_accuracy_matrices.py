@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.effort import rounds
 
 import forgetting as fg
+from effort import rounds
 from forgetting.errors import InvalidInputError, ProblemFileError
 
 nan = np.nan

@@ -208,7 +208,15 @@ class MatrixAudit(PlainResult):
 
 @reads
 def matrices_in(source: Any) -> AccuracyMatrices | None:
-    """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else."""
+    """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else.
+
+    An array is refused: its numbers alone do not say that they are accuracies.
+    """
+    if isinstance(source, np.ndarray) and source.ndim in (2, 3) and source.shape[-2] - source.shape[-1] in (0, 1):
+        raise InvalidInputError(
+            f"an array of shape {source.shape} does not say what it is: for accuracies (steps x tasks, or runs x "
+            "steps x tasks) give fg.AccuracyMatrices(R), for tasks (X, y, task)"
+        )
     files = [source] if isinstance(source, str | PathLike) else source
     if not isinstance(files, list | tuple) or not files or not all(isinstance(name, str | PathLike) for name in files):
         return None
