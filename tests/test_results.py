@@ -97,6 +97,8 @@ RESULTS = {
     "hunt": lambda: fg.claims.get("lem:regret_bound").hunt(budget=12),
     "hunt that refutes": lambda: fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=30),
     "audit": lambda: fg.audit(gaussian()),
+    "matrices of accuracies": lambda: fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]]),
+    "audit of accuracies": lambda: fg.audit(fg.AccuracyMatrices([[[0.9, 0.1], [0.6, 0.8]], [[0.8, 0.1], [0.7, 0.8]]])),
     "landscape": lambda: fg.auditing.landscape(gaussian(), per_task=True),
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
     "solution": lambda: fg.solve(np.eye(5) + 0.5, np.arange(5.0), ordering="norm-weighted", tol=1e-3),

@@ -31,12 +31,10 @@ from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only
 from forgetting.datasets import digits, image_tasks, mnist
-from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
 from forgetting.tasks import RandomFeatures
 from forgetting.tasks.readers import Reading
 
 __all__ = [
-    "AccuracyMatrices",
     "Audit",
     "Case",
     "Duplicate",

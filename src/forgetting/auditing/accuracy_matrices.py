@@ -16,7 +16,13 @@ from forgetting.auditing.order_statistics import OrderShare, share_of_order
 from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_path
 from forgetting.core.text import joined, one_line
 from forgetting.dynamics import metrics
-from forgetting.dynamics.accuracy_matrices import AccuracyMatrices, holds_matrices
+from forgetting.dynamics.accuracy_matrices import (
+    AccuracyMatrices,
+    drawn_matrix,
+    holds_matrices,
+    known_mean,
+    mean_matrix,
+)
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, Matrix, Table
 from forgetting.figures.text_formats import table_text
@@ -158,7 +164,8 @@ class MatrixAudit(PlainResult):
         columns["mean"] = [metric.mean for metric in chosen]
         if len(self.runs) > 1 or full:
             columns |= {name: [getattr(metric, name) for metric in chosen] for name in ("sd", "low", "high")}
-        columns["given by"] = ["; ".join(metric.sources) for metric in chosen]
+        if full:
+            columns["given by"] = ["; ".join(metric.sources) for metric in chosen]
         return columns
 
     def _remarks(self) -> tuple[str, ...]:
@@ -166,16 +173,8 @@ class MatrixAudit(PlainResult):
 
     def figure(self) -> Matrix:
         """The mean accuracies over runs, in per cent: a row for each step."""
-        steps = tuple(str(step + 1) for step in range(len(self.mean)))
-        names = tuple(str(place + 1) for place in range(len(self.mean[0])))
-        columns = names if self.by_place else tuple(one_line(task.name, 24) for task in self.tasks)
-        values = tuple(tuple(None if v is None else 100 * v for v in row) for row in self.mean)
-        what = "place in the order" if self.by_place else "task"
-        several = f", mean over {len(self.runs)} runs" if len(self.runs) > 1 else ""
-        return Matrix(
-            "matrix", f"Accuracy after each step, %{several}", "Row i is after the i-th task was learned.",
-            what, "after step", steps, columns, values,
-        )  # fmt: skip
+        mean = np.array([[np.nan if value is None else value for value in row] for row in self.mean])
+        return drawn_matrix(mean, () if self.by_place else [task.name for task in self.tasks], len(self.runs))
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
@@ -247,10 +246,7 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
         effects += [
             OrderEffect(metric.name, metric.word, share_of_order(metric.values, tasks.order_names)) for metric in mine
         ]
-    by_place = bool((orders != orders[0]).any())
-    shown = values
-    if by_place and all(len(set(order)) == len(order) and min(order) >= 0 for order in orders.tolist()):
-        shown = np.take_along_axis(values, orders[:, None, :], axis=2)
+    mean, by_place = mean_matrix(values, orders)
     name = title if title is not None else _title(tasks)
     return MatrixAudit(
         title=as_kind(name, str, "a text", "title: "),
@@ -260,8 +256,8 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
         doubts=tuple(map(str, tasks.doubts)),
         metrics=found,
         effects=tuple(effects),
-        mean=tuple(tuple(map(_known, row)) for row in _mean(shown).tolist()),
-        by_place=by_place and shown is not values,
+        mean=tuple(tuple(map(_known, row)) for row in mean.tolist()),
+        by_place=by_place,
         orders=len(set(tasks.order_names)),
         notes=tasks.notes,
     )
@@ -270,13 +266,6 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
 def _title(tasks: AccuracyMatrices) -> str:
     files = dict.fromkeys(Path(run.partition(",")[0]).name for run in tasks.runs)
     return one_line(next(iter(files)), 60) if len(files) == 1 and "." in next(iter(files)) else "accuracy matrices"
-
-
-def _mean(values: Array) -> Array:
-    """The mean over runs; NaN where no run has a value."""
-    counts = (~np.isnan(values)).sum(axis=0)
-    sums = np.nansum(values, axis=0)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def _known(value: float) -> float | None:
@@ -338,7 +327,7 @@ def _forgotten(values: Array, orders: IntArray, names: Sequence[str]) -> tuple[F
         lost = lost[~np.isnan(lost)]
         low, high = _interval(lost, [""] * len(lost)) if lost.size else (None, None)
         mean = float(lost.mean()) if lost.size else None
-        tasks.append(ForgottenTask(name, float(learned.mean()), _known(float(_mean(last))), mean, low, high))
+        tasks.append(ForgottenTask(name, float(learned.mean()), _known(float(known_mean(last))), mean, low, high))
     return tuple(tasks)
 
 

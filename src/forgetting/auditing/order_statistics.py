@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import fdtr, fdtri
 
 from forgetting.auditing.orders import GAIN, FoundOrder, first_least
-from forgetting.core.arrays import Array, IntArray, real_array
+from forgetting.core.arrays import Array, IntArray, as_list, as_number, real_array
 from forgetting.core.numerical import ROUNDING
 from forgetting.errors import InvalidInputError
 
@@ -367,7 +367,7 @@ def share_of_order(values: Any, orders: Sequence[str], level: float = 0.95) -> O
     'every run has an order of its own, so that order and seed cannot be told apart'
     """
     array = real_array(values, "values")
-    names = list(orders)
+    names, level = [str(name) for name in as_list(orders, "orders")], as_number(level, "level", above=0, below=1)
     if array.shape != (len(names),):
         raise InvalidInputError(f"values: {array.shape} for the orders of {len(names)} runs")
     groups = [array[[name == own for own in names]] for name in dict.fromkeys(names)]

@@ -243,7 +243,8 @@ def names_matrices(words: Sequence[str]) -> bool:
 
 def audit_matrices(words: Sequence[str], context: typer.Context, output: Output) -> None:
     """Audit accuracies: metrics by each convention, uncertainty over runs, how much the order matters."""
-    from forgetting.auditing import AccuracyMatrices, audit
+    from forgetting.auditing import audit
+    from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
 
     files = [word for word in words if "=" not in word or os.path.exists(word)]
     _only_own(context, OWN, f"{files[0]} holds accuracies")

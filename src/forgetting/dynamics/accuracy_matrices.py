@@ -24,6 +24,7 @@ from forgetting.core.arrays import (
 from forgetting.core.text import error_words, first_repeated, one_line
 from forgetting.dynamics.matrix_doubts import Doubt, doubts_of
 from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.figures.items import Matrix
 from forgetting.files.accuracy_logs import LoggedRun, holds_accuracies, read_matrices, read_runs
 from forgetting.files.arrays import read_arrays
 from forgetting.files.records import format_name
@@ -263,8 +264,50 @@ class AccuracyMatrices(Result):
             "accuracy": self.values[run, step, task].tolist(),
         }
 
+    def figure(self) -> Matrix:
+        """The mean accuracies over runs, in per cent: a row for each step."""
+        identity = np.tile(np.arange(self.num_tasks), (self.num_runs, 1))
+        mean, by_place = mean_matrix(self.values, identity if self.orders is None else self.orders)
+        scale = 100.0 if self.unit == "per cent" else 1.0
+        return drawn_matrix(mean / scale, () if by_place else self.names, self.num_runs)
+
     def _remarks(self) -> tuple[str, ...]:
         return (*map(str, self.doubts), *self.notes)
+
+
+def known_mean(values: Array) -> Any:
+    """The mean over runs, the first axis, of what is not NaN; NaN where no run has a value.
+
+    >>> known_mean(np.array([[1.0, np.nan], [np.nan, np.nan]])).tolist()
+    [1.0, nan]
+    """
+    counts = (~np.isnan(values)).sum(axis=0)
+    return np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
+
+
+def mean_matrix(values: Array, orders: IntArray) -> tuple[Array, bool]:
+    """The mean matrix over runs, and whether its columns are places in the order, since the orders differ.
+
+    >>> mean_matrix(np.array([[[1.0, 0.5], [0.0, 0.5]], [[0.5, 1.0], [0.5, 0.0]]]), np.array([[0, 1], [1, 0]]))
+    (array([[1. , 0.5],
+           [0. , 0.5]]), True)
+    """
+    differ = bool((orders != orders[0]).any())
+    if differ and all(len(set(order)) == len(order) and min(order) >= 0 for order in orders.tolist()):
+        return known_mean(np.take_along_axis(values, orders[:, None, :], axis=2)), True
+    return known_mean(values), False
+
+
+def drawn_matrix(mean: Array, names: Sequence[str], runs: int) -> Matrix:
+    """The picture of a mean matrix, in per cent; without names its columns are places in the order."""
+    steps = tuple(str(step + 1) for step in range(len(mean)))
+    columns = tuple(one_line(name, 24) for name in names) or tuple(str(place + 1) for place in range(mean.shape[1]))
+    values = tuple(tuple(None if value != value else 100 * value for value in row) for row in mean.tolist())
+    several = f", mean over {runs} runs" if runs > 1 else ""
+    return Matrix(
+        "matrix", f"Accuracy after each step, %{several}", "Row i is after the i-th task was learned.",
+        "task" if names else "place in the order", "after step", steps, columns, values,
+    )  # fmt: skip
 
 
 def holds_matrices(path: str | PathLike[str]) -> bool:
