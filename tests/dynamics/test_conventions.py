@@ -123,6 +123,7 @@ def by_definition(row, R, b, n):
     return source(R, b, n)[row.theirs]
 
 
+@pytest.mark.filterwarnings("ignore:R.* rows seem to be")  # random numbers may look like anything
 @pytest.mark.parametrize("T", [2, 3, 4, 7])
 def test_each_convention_is_the_definition_of_its_source(T):
     rng = np.random.default_rng(T)
@@ -206,10 +207,32 @@ def test_matrices_that_contradict_what_is_said_are_refused(call, message):
 
 def test_a_matrix_of_tasks_by_steps_is_noticed_and_entries_before_learning_are_not():
     R = np.array([[0.9, nan, nan], [0.5, 0.8, nan], [0.4, 0.6, 0.7]])
-    with pytest.warns(DataWarning, match="its rows were tasks and its columns steps.*give R.T") as caught:
+    with pytest.warns(DataWarning, match="as if rows were tasks and columns steps.*give the transpose") as caught:
         metrics.backward_transfer(R.T)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert metrics.backward_transfer(R) == pytest.approx(-0.35)
         metrics.backward_transfer([[0.9, 0.1, 0.2], [0.5, 0.8, nan], [0.4, 0.6, 0.7]])
+
+
+def test_rows_that_are_shifted_by_one_are_noticed_without_an_order_and_losses_are_not():
+    steps, tasks = np.arange(6)[:, None], np.arange(5)
+    full = np.where(steps > tasks, 0.9 - 0.1 * (steps - tasks - 1), 0.1)  # the row before learning, and five others
+    for shifted in (full[:-1], np.vstack([full[1:], full[:1]])):
+        for call in (metrics.backward_transfer, metrics.forgetting, metrics.average_incremental, metrics.conventions):
+            with pytest.warns(DataWarning, match="rows seem to be shifted by one") as caught:
+                call(shifted)
+            assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics.backward_transfer(full)
+        metrics.backward_transfer(full[:-1], [0, 1, 2, 3, 4])  # the order is given
+        tasks = fg.families.gaussian(6, 8, 2, seed=0)
+        for seed in range(20):
+            losses = fg.run(
+                tasks, fg.orderings.Explicit(range(6)), 6, w0=np.random.default_rng(seed).standard_normal(8)
+            )
+            metrics.forgetting(losses.loss_matrix, higher_is_better=False)
+            metrics.backward_transfer(losses.loss_matrix[1:])
+        metrics.backward_transfer(np.triu(np.ones((4, 4)), 1))  # losses of tasks that do not disturb each other

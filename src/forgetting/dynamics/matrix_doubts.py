@@ -8,11 +8,11 @@ is said with its numbers, and nothing is changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.dynamics.metrics import looks_turned
 
 LEAST = 0.1  # the least gain that is a sign, as a share of the largest accuracy
 CLEAR, CLEAR_OF_FEW, MANY = 0.05, 0.3, 4  # the least difference of the two gains, for this many tasks and for fewer
@@ -33,23 +33,27 @@ class Doubt:
         return self.words
 
 
-def doubts_of(values: Array, orders: IntArray | None, before: Array | None) -> tuple[Doubt, ...]:
+def doubts_of(
+    values: Array, orders: IntArray | None, before: Array | None, *, any_measure: bool = False
+) -> tuple[Doubt, ...]:
     """The signs of another convention in matrices (runs, steps, tasks), of which a run may learn a task once only.
+
+    With `any_measure` the numbers may be losses, too: signs that losses may have are left out.
 
     >>> R = np.array([[0.9, 0.1, 0.1, 0.1], [0.7, 0.9, 0.1, 0.1], [0.6, 0.7, 0.9, 0.1], [0.5, 0.6, 0.7, 0.9]])
     >>> doubts_of(R[None], None, None), doubts_of(R.T[None], None, None)[0].kind
     ((), 'transposed')
     """
-    found = list(_mixed_units(values))
+    found = [] if any_measure else list(_mixed_units(values))
     given = None if orders is None else _in_order(values, orders)
     by_place = values if values.shape[1] == values.shape[2] else None
     if orders is None:
         given = by_place
-    if given is None:
+    scale = 0.0 if given is None else float(np.nanmax(given))
+    if given is None or not 0 < scale < np.inf:
         return tuple(found)
-    scale = float(np.nanmax(given))
     start = before if orders is None or before is None else np.take_along_axis(before, orders, axis=1)
-    sign = _turned_pattern(given) or _shifted(given, start, scale) or _turned(given, scale)
+    sign = _turned_pattern(given, any_measure) or _shifted(given, start, scale, any_measure) or _turned(given, scale)
     if sign is None and orders is not None and by_place is not None and (orders != np.arange(len(orders[0]))).any():
         sign = _by_place(given, by_place, orders, scale)
     return (*found, *([] if sign is None else [sign]))
@@ -85,21 +89,25 @@ def _agree(own: Array, other: Array, scale: float, small: float) -> bool:
     return bool(much and np.mean(other - own >= clear) >= SHARE)
 
 
-def _shifted(given: Array, start: Array | None, scale: float) -> Doubt | None:
+def _shifted(given: Array, start: Array | None, scale: float, any_measure: bool) -> Doubt | None:
     own = _gains(given, start, 0)
     for offset, what, remedy in (
         (1, "before task i was learned", "give the row after the last task, too, and the first row as before="),
         (-1, "after task i + 1 was learned", "the first row after learning is missing, or counted as before learning"),
     ):
         other = _gains(given, start, offset)
-        if _agree(own, other, scale, SMALL):
-            known = ~(np.isnan(own) | np.isnan(other))
+        known = ~(np.isnan(own) | np.isnan(other))
+        # losses drop where a task is learned, and rise after it
+        dropped = any_measure and own[known].sum() < -TURNED * other[known].sum()
+        if _agree(own, other, scale, SMALL) and not dropped:
             return Doubt(
                 "shifted",
                 f"rows seem to be shifted by one, as if row i were the evaluation {what}: tasks gain "
                 f"{np.mean(own[known]):.3g} on average in the row of their own learning, and "
                 f"{np.mean(other[known]):.3g} in the row {'after' if offset > 0 else 'before'} it; {remedy}",
             )
+    if any_measure:
+        return None
     own[:, 0] = np.nan
     lost = own[~np.isnan(own)]
     nothing_else = np.isnan(_gains(given, start, -1)[:, 2:]).all()  # no task but the next one is evaluated ahead
@@ -116,7 +124,7 @@ def _shifted(given: Array, start: Array | None, scale: float) -> Doubt | None:
 TURNED_REMEDY = "rows are steps here, and columns tasks: give the transpose if so"
 
 
-def _turned_pattern(given: Array) -> Doubt | None:
+def _turned_pattern(given: Array, any_measure: bool) -> Doubt | None:
     """A sign of rows that are tasks: entries above the diagonal alone."""
     T = given.shape[2]
     if given.shape[1] != T or T < 2:
@@ -127,7 +135,7 @@ def _turned_pattern(given: Array) -> Doubt | None:
             f"entries are above the diagonal alone, as if rows were tasks and columns steps; {TURNED_REMEDY}",
         )
     lower, upper = _mirrored(given)
-    if T > 2 and (lower == 0).all() and (upper > 0).all():
+    if T > 2 and not any_measure and (lower == 0).all() and (upper > 0).all():
         return Doubt(
             "transposed",
             "all accuracies below the diagonal are 0 and all above are not, as if rows were tasks and columns steps, "
@@ -193,3 +201,13 @@ def _mixed_units(values: Array) -> list[Doubt]:
                 )
             ]
     return []
+
+
+def looks_turned(missing: Any) -> bool:
+    """Whether all entries below the diagonal are missing, and some above are there.
+
+    >>> looks_turned(np.array([[False, False], [True, False]]))
+    True
+    """
+    below = np.tril(np.ones(missing.shape, dtype=bool), -1)
+    return bool(below.any() and missing[below].all() and not missing[below.T].all())

@@ -3,9 +3,10 @@
 `paper_forgetting` and `paper_regret` use losses along a run. The other functions use a matrix R[step, task] of any
 performance measure: row i is the evaluation after the i-th task of `order` was learned, NaN where a task was not
 evaluated. Without `order`, tasks are learned in the order of their columns, one a row; R may have one more row then,
-the evaluation before anything was learned, which comes first (with an order, say `before=True`). Tasks may come more
-than once. -1 in `order` is a step that learned no task (an ordering that skips a suspect task): the means of the paper
-are over the steps that learned a task, and the other functions leave out the row.
+the evaluation before anything was learned, which comes first (with an order, say `before=True`), and a `DataWarning`
+says if rows seem to be shifted by one, or to be tasks. Tasks may come more than once. -1 in `order` is a step that
+learned no task (an ordering that skips a suspect task): the means of the paper are over the steps that learned a task,
+and the other functions leave out the row.
 
 Libraries use the same words for different formulas. `conventions` is the table of them, and `convention="mammoth"` is
 the formula of that library.
@@ -23,6 +24,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, any_array, as_flag, as_index, as_word, numbers
 from forgetting.core.names import only
 from forgetting.core.numerical import quietly
+from forgetting.dynamics.matrix_doubts import doubts_of
 from forgetting.errors import DataWarning, InvalidInputError
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.results import Shown
@@ -310,7 +312,7 @@ class _Table:
         has_start = as_flag(before, "before") if before is not None else order is None and count == T + 1
         start, values = (values[0], values[1:]) if has_start else (None, values)
         if order is None:
-            _check_square(values, has_start)
+            _check_square(values, start)
             tasks = np.arange(T)
         else:
             tasks = as_index(order, T, "order", least=NO_UPDATE)
@@ -333,14 +335,14 @@ class _Table:
         return cls(values, first, start)
 
 
-def _check_square(values: Array, has_start: bool) -> None:
+def _check_square(values: Array, start: Array | None) -> None:
     """Raise, or warn, where a matrix without an order is not one whose i-th row comes after task i was learned."""
     count, T = values.shape
     if count != T:
-        turned = " (tasks x steps? then transpose it)" if count in (T - 1, T - 2) and not has_start else ""
+        turned = " (tasks x steps? then transpose it)" if count in (T - 1, T - 2) and start is None else ""
         raise InvalidInputError(
-            f"R has {count + has_start} rows and {T} columns{turned}: without an order it needs a row after each task, "
-            f"{T}, and may have one from before learning first; give order= for another sequence of tasks"
+            f"R has {count + (start is not None)} rows and {T} columns{turned}: without an order it needs a row after "
+            f"each task, {T}, and may have one from before learning first; give order= for another sequence of tasks"
         )
     holes = np.flatnonzero(np.isnan(np.diag(values)))
     if holes.size:
@@ -349,23 +351,8 @@ def _check_square(values: Array, has_start: bool) -> None:
             f"task {task} was not evaluated in row {task}, right after it was learned (R[{task}, {task}] is nan); give "
             "order= if tasks were learned in another order, and the last row, too, if rows come before their tasks"
         )
-    if looks_turned(np.isnan(values)):
-        warnings.warn(
-            "R has entries above its diagonal and none below, as if its rows were tasks and its columns steps; rows "
-            "are steps here: give R.T if so",
-            DataWarning,
-            stacklevel=5,  # at the call of the metric
-        )
-
-
-def looks_turned(missing: Any) -> bool:
-    """Whether all entries below the diagonal are missing, and some above are there.
-
-    >>> looks_turned(np.array([[False, False], [True, False]]))
-    True
-    """
-    below = np.tril(np.ones(missing.shape, dtype=bool), -1)
-    return bool(below.any() and missing[below].all() and not missing[below.T].all())
+    for doubt in doubts_of(values[None], None, None if start is None else start[None], any_measure=True):
+        warnings.warn(f"R: {doubt}", DataWarning, stacklevel=5)  # at the call of the metric
 
 
 def _best(column: Array) -> float:
@@ -511,6 +498,8 @@ def conventions(
     if R is None:
         return Conventions(_FORMULAS)
     table = _Table.of(R, order, before)
+    order = list(range(len(table.values))) if order is None else order
+    before = table.start is not None
     once = len(table.first) == len(table.values)
     return Conventions(
         tuple(
