@@ -25,7 +25,8 @@ from forgetting.core.text import error_words, first_repeated, one_line
 from forgetting.dynamics.matrix_doubts import Doubt, doubts_of
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Matrix
-from forgetting.files.accuracy_logs import LoggedRun, holds_accuracies, read_matrices, read_runs
+from forgetting.files.accuracy_files import holds_accuracies, read_matrices, read_runs
+from forgetting.files.accuracy_logs import LoggedRun
 from forgetting.files.arrays import read_arrays
 from forgetting.files.records import format_name
 from forgetting.orderings.base import NO_UPDATE
