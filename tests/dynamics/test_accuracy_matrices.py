@@ -109,6 +109,18 @@ def test_all_logs_of_one_run_of_avalanche_are_one_matrix_with_the_row_before_lea
         assert found.doubts == ()
 
 
+def test_what_avalanche_evaluates_within_training_or_twice_is_no_row(tmp_path):
+    exact = fg.AccuracyMatrices.load(LOGS / "avalanche_text.log")
+    text = (LOGS / "avalanche_text.log").read_text()
+    inner = "\tTop1_Acc_Exp/eval_phase/test_stream/Task000/Exp009 = 0.1234\n-- >> End of training phase << --"
+    (tmp_path / "inner.log").write_text(text.replace("-- >> End of training phase << --", inner))
+    same(fg.AccuracyMatrices.load(tmp_path / "inner.log").values, exact.values)
+    (tmp_path / "twice.log").write_text(text + text.rpartition("-- >> Start of eval phase << --")[2])
+    found = fg.AccuracyMatrices.load(tmp_path / "twice.log")
+    same(found.values, exact.values)
+    assert any("come twice" in note for note in found.notes)
+
+
 def test_metrics_of_the_matrix_are_those_that_avalanche_logged():
     found = fg.AccuracyMatrices.load(LOGS / "avalanche_all_metrics.json")
     logged = json.loads((LOGS / "avalanche_all_metrics.json").read_text())
@@ -271,6 +283,10 @@ DAMAGED = {
         r"line 2: 'oops' where an accuracy was expected",
     ),
     "Avalanche CSV cut": ("eval_exp,training_exp,eval_accuracy,eval_loss,forgetting\n0,0,0.5\n", r"line 2: 3 cells"),
+    "Avalanche CSV of two streams": (
+        "eval_exp,training_exp,eval_accuracy,eval_loss,forgetting\n0,0,0.5,1.0,0\n0,0,0.6,1.0,0\n",
+        r"line 3: experience 0 is evaluated twice after experience 0",
+    ),
     "Avalanche CSV without accuracies": (
         "eval_exp,training_exp,eval_accuracy,eval_loss,forgetting\n0,0,0,0.1,0\n",
         r"no accuracy was monitored",
@@ -400,6 +416,15 @@ def test_matrices_of_linear_runs_are_clean():
             order = rng.permutation(5)
             accuracy = fg.run(tasks, fg.orderings.Explicit(order), 5).accuracy
             assert kinds(accuracy, orders=order, before=True) == []
+
+
+def test_zeros_in_place_of_what_was_not_evaluated_show_a_transpose_even_if_much_is_forgotten():
+    for seed in range(rounds(5, 100)):
+        lower = np.where(np.tri(6) > 0, networks(6, 1, seed, 0.5)[:, 1:], 0.0)
+        assert kinds(lower) == []
+        assert kinds(np.swapaxes(lower, 1, 2)) == ["transposed"]
+    diagonal = np.diag([0.9, 0.8, 0.7, 0.9])  # class-incremental learning that forgets all
+    assert kinds(diagonal) == []
 
 
 def test_a_sign_says_its_numbers_and_changes_nothing():

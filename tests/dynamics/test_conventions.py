@@ -235,4 +235,6 @@ def test_rows_that_are_shifted_by_one_are_noticed_without_an_order_and_losses_ar
             )
             metrics.forgetting(losses.loss_matrix, higher_is_better=False)
             metrics.backward_transfer(losses.loss_matrix[1:])
+        step, task = np.indices((5, 5))
+        metrics.forgetting(np.where(step < task, 1.0, np.where(step == task, 0.0, 0.6)), higher_is_better=False)
         metrics.backward_transfer(np.triu(np.ones((4, 4)), 1))  # losses of tasks that do not disturb each other
