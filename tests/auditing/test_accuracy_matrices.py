@@ -93,6 +93,23 @@ def test_tasks_that_come_again_have_the_numbers_that_are_defined():
     assert audit.metric("backward_transfer", "gem").mean == pytest.approx(((0.9 - 0.9) + (0.7 - 0.8)) / 2)
 
 
+def test_what_was_not_evaluated_or_learned_is_said_and_not_guessed():
+    holes = np.array([[0.9, np.nan, 0.1], [np.nan, 0.8, 0.2], [0.5, 0.7, 0.9]])
+    audit = fg.audit(fg.AccuracyMatrices(holes))
+    assert audit.findings[0].startswith("The average accuracy is 70.0 % after the last task. There is one run")
+    assert not any(metric.quantity == "average_incremental" for metric in audit.metrics)
+    assert MatrixAudit.from_json(audit.to_json()) == audit
+    some = fg.audit(fg.AccuracyMatrices(R[:2], [0, 1], names=["a", "b", "c"]))
+    assert [task.name for task in some.tasks] == ["a", "b"]
+    assert some.metric("average_accuracy").mean == pytest.approx(0.75)
+    assert some.figure().columns == ("a", "b", "c")
+    holes[2, 1] = np.nan
+    with pytest.raises(
+        InvalidInputError, match="run 0: task 1 was not evaluated in the last row, which all metrics need"
+    ):
+        fg.audit(fg.AccuracyMatrices(holes))
+
+
 # ----------------------------------------------------------------------------------------------- the share of the order
 
 

@@ -150,6 +150,22 @@ def test_what_was_not_evaluated_before_learning_is_no_accuracy_of_zero():
     assert rows["Mammoth", "forward_transfer"] is None
 
 
+def test_a_number_that_needs_what_was_not_evaluated_has_no_value():
+    R = np.random.default_rng(0).random((4, 4))
+    full = metrics.conventions(R, [0, 1, 2, 3]).rows
+    R[2, 0] = nan  # in the middle: the last row, and the row of each task's own learning, are there
+    some = metrics.conventions(R, [0, 1, 2, 3]).rows
+    for before, after in zip(full, some, strict=True):
+        needed = before.quantity == "average_incremental" or before.word in ("diaz", "continuum", "continuum_1.2.7")
+        needed = (needed and before.quantity != "forward_transfer") or before.word == "continuum_1.2.7"
+        if not needed and before.quantity != "forgetting":  # a maximum need not be there
+            assert after.value == before.value, before
+    assert {row.theirs for row in some if row.value is None} >= {"A", "accuracy_A", "Average Accuracy"}
+    R[3, 1] = nan
+    last = metrics.conventions(R, [0, 1, 2, 3]).rows
+    assert not any(row.value for row in last if row.word in ("gem", "avalanche") and row.quantity != "forward_transfer")
+
+
 def test_the_table_of_conventions_differs_where_libraries_do():
     R = [[0.5, 0.9, 0.1], [0.7, 0.8, 0.3], [0.6, 0.6, 0.95]]
     lost = {row.library.split()[0]: row.value for row in metrics.conventions(R).rows if row.quantity == "forgetting"}

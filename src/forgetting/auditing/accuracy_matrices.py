@@ -20,7 +20,6 @@ from forgetting.dynamics.accuracy_matrices import (
     AccuracyMatrices,
     drawn_matrix,
     holds_matrices,
-    known_mean,
     mean_matrix,
 )
 from forgetting.errors import InvalidInputError, ProblemFileError
@@ -77,14 +76,13 @@ class MatrixMetric:
 class ForgottenTask:
     """A task (or a place in the order): its accuracy right after it was learned and in the last row, mean over runs.
 
-    `forgotten` is the difference, with its 95 % interval over runs, None for one run; None, too, is what was not
-    evaluated in the end.
+    `forgotten` is the difference, with its 95 % interval as that of a metric.
     """
 
     name: str
     learned: float
-    last: float | None
-    forgotten: float | None
+    last: float
+    forgotten: float
     low: float | None
     high: float | None
 
@@ -104,7 +102,8 @@ class MatrixAudit(PlainResult):
 
     Attributes:
         title: the title of the pages.
-        tasks: a row for each task.
+        tasks: a row for each task that was learned.
+        names: the names of all tasks, which are the columns of the matrices.
         runs: the names of the runs.
         unit: the unit of the matrices that were read.
         doubts: signs of another convention, which come first.
@@ -126,6 +125,7 @@ class MatrixAudit(PlainResult):
 
     title: str
     tasks: tuple[ForgottenTask, ...]
+    names: tuple[str, ...]
     runs: tuple[str, ...]
     unit: str
     doubts: tuple[str, ...]
@@ -174,7 +174,7 @@ class MatrixAudit(PlainResult):
     def figure(self) -> Matrix:
         """The mean accuracies over runs, in per cent: a row for each step."""
         mean = np.array([[np.nan if value is None else value for value in row] for row in self.mean])
-        return drawn_matrix(mean, () if self.by_place else [task.name for task in self.tasks], len(self.runs))
+        return drawn_matrix(mean, () if self.by_place else self.names, len(self.runs))
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
@@ -196,6 +196,8 @@ class MatrixAudit(PlainResult):
         write_file(self.to_report(), as_path(path), force=force)
 
     def _check(self) -> None:
+        if not self.effects or not self.tasks:
+            raise ProblemFileError("no tasks, or no effects of the order")
         if any(len(metric.values) != len(self.runs) for metric in self.metrics):
             raise ProblemFileError(f"a metric has not one value for each of {len(self.runs)} runs")
         if not self.metrics or not self.mean or any(len(row) != len(self.mean[0]) for row in self.mean):
@@ -237,6 +239,12 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
     orders = np.tile(np.arange(T), (len(values), 1)) if tasks.orders is None else tasks.orders
     rows = []
     for run, order in enumerate(orders):
+        lost = [task for task in np.unique(order[order >= 0]).tolist() if np.isnan(values[run, -1, task])]
+        if lost:
+            raise InvalidInputError(
+                f"run {one_line(tasks.runs[run], 40)}: task {one_line(tasks.names[lost[0]], 40)} was not evaluated in "
+                "the last row, which all metrics need; give the accuracies of all tasks after the last step"
+            )
         table = values[run] if before is None else np.vstack([before[run], values[run]])
         rows.append(metrics.conventions(table, order, before=before is not None).rows)
     found = _metrics(rows, tasks.order_names)
@@ -250,7 +258,8 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
     name = title if title is not None else _title(tasks)
     return MatrixAudit(
         title=as_kind(name, str, "a text", "title: "),
-        tasks=_forgotten(values, orders, tasks.names),
+        tasks=_forgotten(tasks, values, orders),
+        names=tasks.names,
         runs=tasks.runs,
         unit=tasks.unit,
         doubts=tuple(map(str, tasks.doubts)),
@@ -314,21 +323,20 @@ def _interval(values: Array, orders: Sequence[str]) -> tuple[float | None, float
     return centre - half, centre + half
 
 
-def _forgotten(values: Array, orders: IntArray, names: Sequence[str]) -> tuple[ForgottenTask, ...]:
-    tasks = []
-    for task, name in enumerate(names):
-        steps = [np.flatnonzero(order == task) for order in orders]
-        known = [(run, int(places[0])) for run, places in enumerate(steps) if places.size]
-        if not known:
+def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tuple[ForgottenTask, ...]:
+    """What each task that was learned has lost, over the runs that learned it."""
+    found = []
+    for task, name in enumerate(tasks.names):
+        runs, steps = np.nonzero(orders == task)
+        runs, first = np.unique(runs, return_index=True)
+        if not runs.size:
             continue
-        learned = np.array([values[run, step, task] for run, step in known])
-        last = np.array([values[run, -1, task] for run, _ in known])
-        lost = learned - last
-        lost = lost[~np.isnan(lost)]
-        low, high = _interval(lost, [""] * len(lost)) if lost.size else (None, None)
-        mean = float(lost.mean()) if lost.size else None
-        tasks.append(ForgottenTask(name, float(learned.mean()), _known(float(known_mean(last))), mean, low, high))
-    return tuple(tasks)
+        learned, last = values[runs, steps[first], task], values[runs, -1, task]
+        low, high = _interval(learned - last, [tasks.order_names[run] for run in runs])
+        found.append(
+            ForgottenTask(name, float(learned.mean()), float(last.mean()), float((learned - last).mean()), low, high)
+        )
+    return tuple(found)
 
 
 # ------------------------------------------------------------------------------------------------------------ the page
@@ -338,7 +346,7 @@ def _per_cent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _with_interval(audit: MatrixAudit, metric: MatrixMetric) -> str:
+def _with_interval(metric: MatrixMetric) -> str:
     words = _per_cent(metric.mean)
     if metric.low is None or metric.high is None:
         return words
@@ -346,14 +354,18 @@ def _with_interval(audit: MatrixAudit, metric: MatrixMetric) -> str:
 
 
 def _sentences(audit: MatrixAudit) -> list[str]:
-    said = []
-    final, incremental = audit.metric("average_accuracy"), audit.metric("average_incremental", "icarl")
+    said: list[str] = []
     runs = len(audit.runs)
-    over = f"Over {runs} runs, the" if runs > 1 else "The"
-    said.append(
-        f"{over} average accuracy is {_with_interval(audit, final)} after the last task, and "
-        f"{_with_interval(audit, incremental)} on average after each task."
-    )
+    parts = [
+        f"{_with_interval(metric)} {when}"
+        for quantity, word, when in (
+            ("average_accuracy", "", "after the last task"),
+            ("average_incremental", "icarl", "on average after each task"),
+        )
+        for metric in audit.metrics
+        if (metric.quantity, metric.word) == (quantity, word)
+    ]
+    said.append(f"{f'Over {runs} runs, the' if runs > 1 else 'The'} average accuracy is {', and '.join(parts)}.")
     if runs == 1:
         said[-1] += " There is one run, so that nothing is known of the uncertainty: run other seeds and orders."
     for quantity, words in (("forgetting", "mean forgetting"), ("backward_transfer", "backward transfer")):
@@ -365,13 +377,13 @@ def _sentences(audit: MatrixAudit) -> list[str]:
                     f"The same accuracies have a {words} of {_per_cent(low.mean)} by {_who(low)}, and of "
                     f"{_per_cent(high.mean)} by {_who(high)}: say which formula a number is of."
                 )
-    most = max(audit.tasks, key=lambda task: task.forgotten or 0.0)
-    if len(audit.tasks) > 1 and most.forgotten and most.forgotten > 0 and most.last is not None:
+    most = max(audit.tasks, key=lambda task: task.forgotten)
+    if len(audit.tasks) > 1 and most.forgotten > 0:
         said.append(
             f"Task {one_line(most.name, 40)} is forgotten most: {_per_cent(most.learned)} right after it was learned, "
             f"{_per_cent(most.last)} in the end."
         )
-    said.append(_order_sentence(audit))
+    said.append(_order_sentence(audit.effects[0]))
     return said
 
 
@@ -379,14 +391,14 @@ def _who(metric: MatrixMetric) -> str:
     return joined(dict.fromkeys(source.partition(":")[0] for source in metric.sources))
 
 
-def _order_sentence(audit: MatrixAudit) -> str:
-    effect = audit.effects[0].of
+def _order_sentence(first: OrderEffect) -> str:
+    effect, name = first.of, first.name
     if effect.share is None or effect.low is None or effect.high is None:
         if effect.share is None:
             return f"How much the order explains cannot be told: {effect.reason}."
-        return f"The order explains all differences of the final accuracy: {effect.reason}."
+        return f"The order explains all differences of the {name}: {effect.reason}."
     return (
-        f"The order explains {100 * effect.share:.0f} % of the variance of the final accuracy over runs (95 % interval "
+        f"The order explains {100 * effect.share:.0f} % of the variance of the {name} over runs (95 % interval "
         f"{100 * effect.low:.0f} to {100 * effect.high:.0f} %; {effect.orders} orders, {effect.runs} runs, normal "
         f"effects): orders differ by a standard deviation of {_per_cent(effect.between or 0.0)}, seeds by "
         f"{_per_cent(effect.within or 0.0)}."
@@ -440,8 +452,7 @@ def _task_table(audit: MatrixAudit) -> Table:
     )
     rows = []
     for task in audit.tasks:
-        known = (task.learned, task.last, task.forgotten)
-        numbers = ("-" if value is None else f"{100 * value:.1f}" for value in known)
+        numbers = (f"{100 * value:.1f}" for value in (task.learned, task.last, task.forgotten))
         ends = "-" if task.low is None else f"{100 * task.low:.1f} to {100 * (task.high or 0.0):.1f}"
         rows.append((one_line(task.name, 40), *numbers, *((ends,) if several else ())))
     return Table("tasks", "What each task has lost", "", heads, tuple(rows))

@@ -416,6 +416,8 @@ def _check_range(rows: Array | None, runs: tuple[str, ...], names: tuple[str, ..
 
 def _stacked(read: list[LoggedRun]) -> AccuracyMatrices:
     """The runs of one file as one object."""
+    if not read:
+        raise ProblemFileError("no accuracies")
     tables = [run.matrix() for run in read]
     shapes = {table.shape for table, _ in tables}
     if len(shapes) > 1:

@@ -476,7 +476,7 @@ def conventions(
 
     Args:
         R, order, before: as for the other functions. Continuum takes fractions, not per cent. Formulas of libraries
-            have no value where a task comes twice.
+            have no value where a task comes twice, and no formula has one that needs what was not evaluated.
         baseline: the performances of the untrained model, for forward transfers; without them, or the row before
             learning, these have no value.
         weights: the numbers of test rows of the tasks; without them, tasks count equally.
@@ -498,22 +498,27 @@ def conventions(
     if R is None:
         return Conventions(_FORMULAS)
     table = _Table.of(R, order, before)
-    order = list(range(len(table.values))) if order is None else order
-    before = table.start is not None
-    once = len(table.first) == len(table.values)
+    values, T = table.values, table.values.shape[1]
+    tasks = np.arange(T) if order is None else as_index(order, T, "order", least=NO_UPDATE)
+    once = len(table.first) == len(values)
+    seen = np.arange(len(values))[:, None] >= [table.first.get(task, len(values)) for task in range(T)]
+    head = [] if table.start is None else [table.start]
+
+    def value(row: Convention) -> float | None:
+        holes = np.isnan(values) & (seen | (row.quantity == "forward_transfer"))
+        found = {
+            _value(row, np.vstack([*head, np.where(holes, fill, values)]), tasks[tasks != NO_UPDATE], bool(head),
+                   baseline, weights)
+            for fill in ((0.0, 1.0) if holes.any() else (0.0,))
+        }  # fmt: skip
+        return found.pop() if len(found) == 1 else None  # a number that depends on what was not evaluated is not known
+
     return Conventions(
-        tuple(
-            replace(row, value=_value(row, R, order, before, table.start, baseline, weights))
-            if once or row.word not in _ONCE
-            else row
-            for row in _FORMULAS
-        )
+        tuple(replace(row, value=value(row)) if once or row.word not in _ONCE else row for row in _FORMULAS)
     )
 
 
-def _value(
-    row: Convention, R: Any, order: Any, before: bool | None, start: Array | None, baseline: Any, weights: Any
-) -> float | None:
+def _value(row: Convention, R: Array, order: IntArray, before: bool, baseline: Any, weights: Any) -> float | None:
     """The number of a row for a matrix, None if it needs a baseline that is not there or is not defined."""
     if row.quantity == "average_accuracy":
         value = average_accuracy(R, order, before=before)
@@ -525,7 +530,7 @@ def _value(
         value = _mean(forgetting(R, order, row.word, before=before).tolist())
     elif row.quantity == "backward_transfer":
         value = _OF_BACKWARD.get(row.theirs, float)(backward_transfer(R, order, row.word, before=before))
-    elif _FORWARD[row.word][1] and baseline is None and start is None:
+    elif _FORWARD[row.word][1] and baseline is None and not before:
         return None
     else:
         value = forward_transfer(R, order, row.word, before=before, baseline=baseline)
