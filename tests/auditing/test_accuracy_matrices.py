@@ -201,6 +201,9 @@ def test_runs_in_different_orders_are_drawn_by_place():
     assert figure.xlabel == "place in the order"
     assert np.argmax(np.array(figure.values), axis=1).tolist() == [0, 1, 2]
     assert fg.audit(fg.AccuracyMatrices(R, names=["a", "b", "c"])).figure().columns == ("a", "b", "c")
+    shuffled = fg.audit(fg.AccuracyMatrices([R, R], order_names=["classes 0 1 2", "classes 2 0 1"]))
+    assert (shuffled.figure().xlabel, shuffled.figure().columns) == ("place in the order", ("1", "2", "3"))
+    assert "Task at place 1 is forgotten most" in " ".join(shuffled.findings)
 
 
 @pytest.mark.parametrize("option", [{"rows": 3}, {"order": [0, 1, 2]}, {"passes": 3}, {"scheme": "sgd"}, {"seed": 0}])

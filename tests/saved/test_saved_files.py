@@ -279,7 +279,7 @@ KINDS: dict[str, Kind] = {
     "audit": Kind(".npz", lambda path: fg.audit(gaussian()).save(path), fg.auditing.Audit.load, of_audit),
     "matrix_audit": saved(
         lambda: fg.audit(accuracies()), fg.auditing.MatrixAudit.load,
-        "title", "names", "runs", "unit", "orders", "by_place", "mean",
+        "title", "columns", "runs", "unit", "orders", "by_place", "mean",
     ),
     "accuracy_matrices": saved(
         accuracies, fg.AccuracyMatrices.load,

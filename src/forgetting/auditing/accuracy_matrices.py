@@ -103,7 +103,7 @@ class MatrixAudit(PlainResult):
     Attributes:
         title: the title of the pages.
         tasks: a row for each task that was learned.
-        names: the names of all tasks, which are the columns of the matrices.
+        columns: the names of the columns of `mean`: all tasks, or places in the order.
         runs: the names of the runs.
         unit: the unit of the matrices that were read.
         doubts: signs of another convention, which come first.
@@ -125,7 +125,7 @@ class MatrixAudit(PlainResult):
 
     title: str
     tasks: tuple[ForgottenTask, ...]
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     runs: tuple[str, ...]
     unit: str
     doubts: tuple[str, ...]
@@ -174,7 +174,7 @@ class MatrixAudit(PlainResult):
     def figure(self) -> Matrix:
         """The mean accuracies over runs, in per cent: a row for each step."""
         mean = np.array([[np.nan if value is None else value for value in row] for row in self.mean])
-        return drawn_matrix(mean, () if self.by_place else self.names, len(self.runs))
+        return drawn_matrix(mean, self.columns, self.by_place, len(self.runs))
 
     def to_report(self) -> Report:
         """The figures and tables as data, for the renderers of `forgetting.report`."""
@@ -200,8 +200,8 @@ class MatrixAudit(PlainResult):
             raise ProblemFileError("no tasks, or no effects of the order")
         if any(len(metric.values) != len(self.runs) for metric in self.metrics):
             raise ProblemFileError(f"a metric has not one value for each of {len(self.runs)} runs")
-        if not self.metrics or not self.mean or any(len(row) != len(self.mean[0]) for row in self.mean):
-            raise ProblemFileError("no metrics, or rows of the mean matrix that have different lengths")
+        if not self.metrics or not self.mean or any(len(row) != len(self.columns) for row in self.mean):
+            raise ProblemFileError(f"no metrics, or rows of the mean matrix without {len(self.columns)} columns")
 
     def __str__(self) -> str:
         return self.to_text()
@@ -254,18 +254,18 @@ def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> Matr
         effects += [
             OrderEffect(metric.name, metric.word, share_of_order(metric.values, tasks.order_names)) for metric in mine
         ]
-    mean, by_place = mean_matrix(values, orders)
+    mean, columns, by_place = mean_matrix(tasks)
     name = title if title is not None else _title(tasks)
     return MatrixAudit(
         title=as_kind(name, str, "a text", "title: "),
         tasks=_forgotten(tasks, values, orders),
-        names=tasks.names,
+        columns=columns,
         runs=tasks.runs,
         unit=tasks.unit,
         doubts=tuple(map(str, tasks.doubts)),
         metrics=found,
         effects=tuple(effects),
-        mean=tuple(tuple(map(_known, row)) for row in mean.tolist()),
+        mean=tuple(tuple(map(_known, row)) for row in (mean / scale).tolist()),
         by_place=by_place,
         orders=len(set(tasks.order_names)),
         notes=tasks.notes,
@@ -326,7 +326,9 @@ def _interval(values: Array, orders: Sequence[str]) -> tuple[float | None, float
 def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tuple[ForgottenTask, ...]:
     """What each task that was learned has lost, over the runs that learned it."""
     found = []
-    for task, name in enumerate(tasks.names):
+    columns, by_place = mean_matrix(tasks)[1:]
+    names = [f"at place {place}" for place in columns] if by_place and tasks.orders is None else tasks.names
+    for task, name in enumerate(names):
         runs, steps = np.nonzero(orders == task)
         runs, first = np.unique(runs, return_index=True)
         if not runs.size:

@@ -267,10 +267,8 @@ class AccuracyMatrices(Result):
 
     def figure(self) -> Matrix:
         """The mean accuracies over runs, in per cent: a row for each step."""
-        identity = np.tile(np.arange(self.num_tasks), (self.num_runs, 1))
-        mean, by_place = mean_matrix(self.values, identity if self.orders is None else self.orders)
-        scale = 100.0 if self.unit == "per cent" else 1.0
-        return drawn_matrix(mean / scale, () if by_place else self.names, self.num_runs)
+        mean, columns, by_place = mean_matrix(self)
+        return drawn_matrix(mean / (100.0 if self.unit == "per cent" else 1.0), columns, by_place, self.num_runs)
 
     def _remarks(self) -> tuple[str, ...]:
         return (*map(str, self.doubts), *self.notes)
@@ -286,28 +284,37 @@ def known_mean(values: Array) -> Any:
     return np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
 
 
-def mean_matrix(values: Array, orders: IntArray) -> tuple[Array, bool]:
-    """The mean matrix over runs, and whether its columns are places in the order, since the orders differ.
+def mean_matrix(matrices: AccuracyMatrices) -> tuple[Array, tuple[str, ...], bool]:
+    """The mean matrix over runs, the names of its columns, and whether they are places in the order.
 
-    >>> mean_matrix(np.array([[[1.0, 0.5], [0.0, 0.5]], [[0.5, 1.0], [0.5, 0.0]]]), np.array([[0, 1], [1, 0]]))
+    Columns are brought into the order of learning where the orders differ. They have it already where runs have
+    different orders of classes, and no tasks in common.
+
+    >>> R = AccuracyMatrices([[[1.0, 0.5], [0.0, 0.5]], [[0.5, 1.0], [0.5, 0.0]]], [[0, 1], [1, 0]], names=("a", "b"))
+    >>> mean_matrix(R)
     (array([[1. , 0.5],
-           [0. , 0.5]]), True)
+           [0. , 0.5]]), ('1', '2'), True)
     """
-    differ = bool((orders != orders[0]).any())
-    if differ and all(len(set(order)) == len(order) and min(order) >= 0 for order in orders.tolist()):
-        return known_mean(np.take_along_axis(values, orders[:, None, :], axis=2)), True
-    return known_mean(values), False
+    values, orders, names = matrices.values, matrices.orders, matrices.names
+    places = tuple(str(place + 1) for place in range(values.shape[1]))
+    if orders is None:
+        by_place = len(set(matrices.order_names)) > 1
+        numbered = names == tuple(map(str, range(len(names))))
+        return known_mean(values), places if by_place and numbered else names, by_place
+    if (orders == orders[0]).all() or any(len(set(o)) < len(o) or min(o) < 0 for o in orders.tolist()):
+        return known_mean(values), names, False
+    return known_mean(np.take_along_axis(values, orders[:, None, :], axis=2)), places, True
 
 
-def drawn_matrix(mean: Array, names: Sequence[str], runs: int) -> Matrix:
-    """The picture of a mean matrix, in per cent; without names its columns are places in the order."""
+def drawn_matrix(mean: Array, columns: Sequence[str], by_place: bool, runs: int) -> Matrix:
+    """The picture of a mean matrix, in per cent."""
     steps = tuple(str(step + 1) for step in range(len(mean)))
-    columns = tuple(one_line(name, 24) for name in names) or tuple(str(place + 1) for place in range(mean.shape[1]))
     values = tuple(tuple(None if value != value else 100 * value for value in row) for row in mean.tolist())
     several = f", mean over {runs} runs" if runs > 1 else ""
     return Matrix(
         "matrix", f"Accuracy after each step, %{several}", "Row i is after the i-th task was learned.",
-        "task" if names else "place in the order", "after step", steps, columns, values,
+        "place in the order" if by_place else "task", "after step", steps,
+        tuple(one_line(name, 24) for name in columns), values,
     )  # fmt: skip
 
 
