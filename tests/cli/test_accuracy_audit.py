@@ -50,7 +50,12 @@ def test_pages_are_written_and_other_options_are_refused(inside, tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["a,b,y\n1,2,3\n3,4,5\n2,2,2\n", "x,task,y\n1,0,1\n2,0,2\n3,1,3\n", "a,b\n1,2\n3,4\n"],
+    [
+        "a,b,y\n1,2,3\n3,4,5\n2,2,2\n",
+        "x,task,y\n1,0,1\n2,0,2\n3,1,3\n",
+        "a,b\n1,2\n3,4\n",
+        "step,task,accuracy,y\n1,0,0.5,1\n2,0,0.3,2\n3,1,0.6,3\n",
+    ],
 )
 def test_tables_of_tasks_are_not_taken_for_accuracies(inside, tmp_path, content):
     (tmp_path / "tasks.csv").write_text(content)

@@ -12,7 +12,7 @@ from typing import Any
 
 from forgetting.core.arrays import as_path
 from forgetting.core.groups import groups_of
-from forgetting.core.text import first_repeated, spelt_number
+from forgetting.core.text import first_repeated, joined, spelt_number
 from forgetting.errors import ProblemFileError
 from forgetting.files.accuracy_logs import (
     AVALANCHE,
@@ -36,6 +36,7 @@ from forgetting.files.tables import NOTHING
 BEGINNING = 2**20  # bytes by which a file is recognised
 MATRICES = ("R", "values", "accuracy", "accuracies", "matrix")  # names of an array in an npz file
 BESIDE = ("orders", "before", "names", "runs", "order_names")  # and of what may stand beside it
+COLUMNS = ("run", "step", "task", "accuracy", "learned")  # of a table with an accuracy in each row
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
@@ -97,6 +98,8 @@ def holds_accuracies(path: str | PathLike[str], saved: str) -> bool:
     except (ProblemFileError, OSError):
         return False
     reader = _reader_of(content)
+    if reader is _read_long:  # with other columns beside these it may be tasks
+        return set(map(str.lower, _cells(content.lstrip().split("\n", 1)[0].strip()))) <= set(COLUMNS)
     return reader is not None and (reader is not _read_table or _is_bare(content))
 
 
@@ -237,11 +240,11 @@ def _read_long(content: str, _: Choice) -> list[LoggedRun]:
     lines = [(line, _cells(words)) for line, words in numbered_lines(content) if words.strip()]
     heads = [head.lower() for head in lines[0][1]]
     repeated = first_repeated(heads)
-    stranger = next((head for head in heads if head not in ("run", "step", "task", "accuracy", "learned")), None)
+    stranger = next((head for head in heads if head not in COLUMNS), None)
     if repeated is not None or stranger is not None:
         raise ProblemFileError(
             f"line {lines[0][0]}: {'two columns' if repeated else 'an unknown column'} {repeated or stranger!r:.40}; "
-            "the columns are run, step, task, accuracy and learned"
+            f"the columns are {joined(COLUMNS)}"
         )
     rows: list[tuple[int, dict[str, str]]] = []
     for line, cells in lines[1:]:
