@@ -23,6 +23,7 @@ EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
         ("docs/tasks-as-they-are.md", 25),
         ("docs/solve.md", 25),
         ("docs/worst-cases.md", 8),
+        ("docs/class-orders.md", 12),
     ],
 )
 def test_the_code_in_a_page_runs_and_prints_what_it_says(name, least):

@@ -99,6 +99,10 @@ RESULTS = {
     "audit": lambda: fg.audit(gaussian()),
     "matrices of accuracies": lambda: fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]]),
     "audit of accuracies": lambda: fg.audit(fg.AccuracyMatrices([[[0.9, 0.1], [0.6, 0.8]], [[0.8, 0.1], [0.7, 0.8]]])),
+    "audit of class orders": lambda: fg.audit(
+        fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")
+    ),
+    "sample of class orders": lambda: fg.audit(fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), patience=0),
     "landscape": lambda: fg.auditing.landscape(gaussian(), per_task=True),
     "sample of orders": lambda: fg.auditing.Landscape([[2, 0, 1], [0, 1, 2]], [[1.0, 2], [3, 4]], complete=False),
     "solution": lambda: fg.solve(np.eye(5) + 0.5, np.arange(5.0), ordering="norm-weighted", tol=1e-3),

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from forgetting.figures.items import Series
     from forgetting.solver import solve
     from forgetting.studies import Study
+    from forgetting.tasks.class_splits import ClassSplits
     from forgetting.tasks.readers import load
     from forgetting.worstcase import adversarial_search, worst_case
 
@@ -62,6 +63,7 @@ __all__ = [
     "Affine",
     "Ball",
     "Box",
+    "ClassSplits",
     "ClassificationTasks",
     "ContinualClassifier",
     "ContinualRegressor",
@@ -124,6 +126,7 @@ use_bound_curves(_bound_curves)
 # What sits on top of runs and expectations is imported when first asked for, so that `import forgetting` stays quick.
 _LATER = {
     "AccuracyMatrices": "forgetting.dynamics.accuracy_matrices",
+    "ClassSplits": "forgetting.tasks.class_splits",
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",
     "Study": "forgetting.studies",

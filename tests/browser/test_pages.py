@@ -166,17 +166,21 @@ def pages(tmp_path_factory, browser):
     report = build_report(Settings(default_problem(), k=24, points=6, runs=20, hunt=1, eps=(3.0, 2.0)))
     assert not [section.key for section in report.sections if section.missing]
     audit = fg.audit(fg.families.gaussian(T=6, d=9, rank=2, seed=4))
-    paths = {"report": folder / "report.html", "audit": folder / "audit.html"}
+    rng = np.random.default_rng(0)
+    splits = fg.ClassSplits(rng.standard_normal((60, 20)), 10 * ["ant", "bee", "cat", "dog", "eel", "fox"], tasks=3)
+    orders = fg.audit(splits, order=splits.class_names, patience=0)
+    paths = {name: folder / f"{name}.html" for name in ("report", "audit", "orders")}
     paths["report"].write_text(to_html(report), encoding="utf-8")
     paths["audit"].write_text(to_html(audit.to_report()), encoding="utf-8")
-    rng, orders = np.random.default_rng(0), [[0, 1, 2], [0, 1, 2], [2, 1, 0], [2, 1, 0]]
-    tables = [np.tri(3)[:, order] * 0.7 + 0.1 + 0.1 * rng.random((3, 3)) for order in orders]
+    paths["orders"].write_text(orders.to_html(), encoding="utf-8")
+    learned = [[0, 1, 2], [0, 1, 2], [2, 1, 0], [2, 1, 0]]
+    tables = [np.tri(3)[:, order] * 0.7 + 0.1 + 0.1 * rng.random((3, 3)) for order in learned]
     paths["accuracies"] = folder / "accuracies.html"
-    fg.audit(fg.AccuracyMatrices(tables, orders)).write_page(paths["accuracies"])
+    fg.audit(fg.AccuracyMatrices(tables, learned)).write_page(paths["accuracies"])
     return paths
 
 
-@pytest.mark.parametrize("name", ["report", "audit", "accuracies"])
+@pytest.mark.parametrize("name", ["report", "audit", "orders", "accuracies"])
 @everywhere
 def test_a_page_can_be_read_at_every_width_and_in_both_schemes(browser, pages, name, width, dark):
     with browser.page(pages[name], width, dark) as page:

@@ -139,6 +139,15 @@ def continuum_logger() -> dict[str, Any]:
     return {"test": {"performance": [[epoch]]}}
 
 
+def splits() -> fg.ClassSplits:
+    return fg.ClassSplits(np.eye(6), list("abcabc"), 2, (np.eye(6), list("cbacba")))
+
+
+@cache
+def small_class_orders() -> auditing.ClassOrderAudit:
+    return fg.audit(splits(), order=list("cab"))
+
+
 def small_landscape() -> auditing.Landscape:
     return auditing.Landscape([[0, 1], [1, 0]], [[1.0, 2.0], [3.0, 5.0]], task_values=np.ones((2, 2, 2)))
 
@@ -673,6 +682,27 @@ GOOD_FOR = {
     },
     "fg.auditing.audit": {"order": ["[2, 0, 1]"], "runs": ["4"], "patience": ["0.0"], "test": ["tasks()"]},
     "fg.auditing.Audit.measure": {"name": ["'training loss'"]},
+    "fg.ClassSplits": {
+        "X": ["np.eye(6)"],
+        "labels": ["list('abcdef')"],
+        "tasks": ["3", "[1, 2, 3]"],
+        "test": ["None", "(np.eye(6), list('abcdef'))"],
+        "classes": ["'all'", "'task'"],
+    },
+    "fg.ClassSplits.from_table": {
+        "table": ["{'X': np.eye(6), 'y': list('abcdef')}"],
+        "tasks": ["3", "[1, 2, 3]"],
+        "test": ["None"],
+        "classes": ["'all'", "'task'"],
+        "label": ["'y'"],
+    },
+    "fg.ClassSplits.tasks": {"order": ["['c', 'a', 'b']"]},
+    "fg.ClassSplits.test_tasks": {"order": ["[['c', 'a'], ['b']]"]},
+    "fg.auditing.ClassOrderAudit.measure": {"name": ["'final accuracy'"]},
+    "fg.auditing.ClassOrderMeasure.orders_needed": {"error": ["0.01"]},
+    "fg.auditing.ClassOrderAudit.to_text": {"width": ["80"]},
+    "fg.auditing.ClassOrderAudit.write_page": {"path": ["f'{secrets.token_hex(8)}.html'"]},
+    "fg.auditing.ClassOrderAudit.from_json": {"text": ["small_class_orders().to_json()"]},
     "fg.auditing.Audit.landscape": {"measure": ["'training loss'"]},
     "fg.auditing.Audit.write_landscape": {"path": ["f'{secrets.token_hex(8)}.npz'"]},
     "fg.ClassificationTasks.accuracies": {"points": ["np.zeros((2, 3))"]},
@@ -853,7 +883,10 @@ OBJECTS = {
     "fg.claims.Evidence": "fg.claims.get('thm:cl_by_sgd_main', 'loss').evidence",
     "fg.orderings.TaskView": VIEW,
     "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))",
+    "fg.ClassSplits": "splits()",
     "fg.auditing.Audit": "small_audit()",
+    "fg.auditing.ClassOrderAudit": "small_class_orders()",
+    "fg.auditing.ClassOrderMeasure": "small_class_orders().measures[0]",
     "fg.auditing.Landscape": "small_landscape()",
     "fg.auditing.MatrixAudit": "small_matrix_audit()",
     "fg.AccuracyMatrices": "fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]])",
@@ -910,7 +943,7 @@ LEFT_OUT |= {
     f"fg.{kind}.test_accuracies" for kind in ("RegressionTasks", "KernelTasks", "ClassificationTasks", "ConvexSets")
 }
 #: refused without T and d, or tasks; and without a picture
-LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot"}
+LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot", "fg.ClassSplits.plot"}
 SLOW = {
     "fg.audit",
     "fg.auditing.audit",
@@ -947,6 +980,9 @@ GOOD_FOR |= {
         "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape",
         "fg.auditing.MatrixAudit", "fg.solver.Solution", "fg.worstcase.Frontier", "fg.worstcase.TaskSearch",
         "fg.worstcase.WorstCase",
+        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape", "fg.solver.Solution",
+        "fg.auditing.ClassOrderAudit",
+        "fg.worstcase.Frontier", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
     )
 }  # fmt: skip
 GOOD_FOR |= {

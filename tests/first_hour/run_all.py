@@ -19,7 +19,13 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 #: the scripts, and the packages of extras that they need
-SCRIPTS = {"theorist": (), "designer": (), "designer_with_a_frame": ("pandas",), "numerical_user": ()}
+SCRIPTS = {
+    "theorist": (),
+    "designer": (),
+    "designer_with_a_frame": ("pandas",),
+    "class_orders": ("pandas",),
+    "numerical_user": (),
+}
 FIRST = "import forgetting as fg; print(fg.expect(fg.families.gaussian(T=10, d=30, rank=2), 'random', k=1000))"
 
 

@@ -73,6 +73,15 @@ def test_a_designer_gets_an_audit_of_ten_classes(name, folder, capsys):
     assert "accuracy" in page
 
 
+def test_a_designer_gets_a_page_on_class_orders_from_a_frame(folder, capsys):
+    pytest.importorskip("pandas")
+    said = printed_by("class_orders", capsys)
+    assert said.startswith("The final accuracy (held-out rows) depends on the class order, by ")
+    assert "over all 113,400 class orders" in said
+    page = (folder / "class_orders.html").read_text(encoding="utf-8")
+    assert "Which classes should not share a task" in page
+
+
 def test_a_numerical_user_gets_a_solution_with_its_residual(folder, capsys):
     from scipy import sparse
 

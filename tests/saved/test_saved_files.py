@@ -285,6 +285,10 @@ KINDS: dict[str, Kind] = {
         accuracies, fg.AccuracyMatrices.load,
         "values", "orders", "before", "names", "runs", "order_names",
     ),
+    "class_orders": saved(
+        lambda: fg.audit(fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")),
+        fg.auditing.ClassOrderAudit.load, "class_names", "sizes", "num_orders", "drawn", "exact", "held_out",
+    ),
     "landscape": saved(
         lambda: fg.auditing.landscape(gaussian(), per_task=True), fg.auditing.Landscape.load,
         "permutations", "values", "task_values", "quantity", "complete",

@@ -8,6 +8,14 @@ The order matters: the worst order there is forgets 0.193 in one pass, ...
 
 from forgetting.auditing.accuracy_matrices import ForgottenTask, MatrixAudit, MatrixMetric, OrderEffect
 from forgetting.auditing.api import audit
+from forgetting.auditing.class_orders import (
+    ClassOrderAudit,
+    ClassOrderMeasure,
+    FewSeeds,
+    FoundClassOrder,
+    PairEffect,
+    PlaceEffect,
+)
 from forgetting.auditing.findings import Case, Fit, Offer
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
@@ -37,9 +45,13 @@ from forgetting.tasks.readers import Reading
 __all__ = [
     "Audit",
     "Case",
+    "ClassOrderAudit",
+    "ClassOrderMeasure",
     "Duplicate",
+    "FewSeeds",
     "Fit",
     "ForgottenTask",
+    "FoundClassOrder",
     "FoundOrder",
     "Guarantee",
     "Influence",
@@ -56,7 +68,9 @@ __all__ = [
     "OrderVariance",
     "OrderingRow",
     "Outlier",
+    "PairEffect",
     "Pass",
+    "PlaceEffect",
     "RandomFeatures",
     "Reading",
     "SeedAgreement",

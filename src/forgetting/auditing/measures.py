@@ -13,8 +13,6 @@ from forgetting.auditing.orders import (
     SLOW,
     FoundOrder,
     as_tasks,
-    count_orders,
-    distinct_orders,
     extreme_order,
     held_out_losses,
     pass_cost,
@@ -22,6 +20,7 @@ from forgetting.auditing.orders import (
     unexplained_loss,
 )
 from forgetting.auditing.preparation import Prepared
+from forgetting.core.arrangements import count_orders, distinct_orders
 from forgetting.core.arrays import Array, IntArray, as_number
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import average_incremental

@@ -20,12 +20,11 @@ from forgetting.auditing.orders import (
     as_permutation,
     as_tasks,
     at_once,
-    count_orders,
-    distinct_orders,
     extreme_order,
     order_value,
     pass_cost,
 )
+from forgetting.core.arrangements import count_orders, distinct_orders
 from forgetting.core.arrays import (
     Array,
     IntArray,
@@ -219,8 +218,8 @@ def _local_search(
     )
     downward = [reluctant, *(order[::-1] for order in upward)]
     streams = np.random.SeedSequence(seed).spawn(2)
-    best, spent = _search(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
-    worst, spent_on_worst = _search(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
+    best, spent = climb_from(lambda orders: -value(orders), [*upward, *begin], most, np.random.default_rng(streams[0]))
+    worst, spent_on_worst = climb_from(value, [*downward, *begin], most, np.random.default_rng(streams[1]))
     extremes = {"best": (list(best.order), -best.value), "worst": (list(worst.order), worst.value)}
     return {**extremes, "evaluations": spent + spent_on_worst}
 
@@ -234,14 +233,22 @@ def _cost(geometry: Geometry) -> float:
 # --------------------------------------------------------------------------------------------------------- local search
 
 
-def _search(
-    score: Callable[[IntArray], Array], starts: list[IntArray], most: int, rng: np.random.Generator
+def climb_from(
+    score: Callable[[IntArray], Array],
+    starts: list[IntArray],
+    most: int,
+    rng: np.random.Generator,
+    moves: IntArray | None = None,
+    moved: Callable[..., IntArray] | None = None,
 ) -> tuple[FoundOrder, int]:
     """The order with the largest score found by climbs, and the number of orders evaluated, at most `most`.
 
-    Climbs begin at the best starts, then at random orders and at random changes of the best order so far.
+    Climbs begin at the best starts, then at random orders and at random changes of the best order so far. `moves` are
+    rows of numbers with which `moved(order, *row)` is a nearby order; two tasks swapped, a task moved and a part
+    reversed if left out.
     """
     T = len(starts[0])
+    moves, moved = (_moves(T) if moves is None else moves), moved or _moved
     draws = rng.permuted(np.tile(np.arange(T), (max(8, min(BATCH, most // 10)), 1)), axis=1)
     pool = np.concatenate([np.array(starts), draws])[:most]
     scores = score(pool)
@@ -252,7 +259,7 @@ def _search(
     while spent < most and T > 1:
         start = queue[turn] if turn < len(queue) else _shaken(best, rng) if turn % 3 else rng.permutation(T)
         turn += 1
-        top, reached, used = _climb(score, start, most - spent, rng)
+        top, reached, used = _climb(score, start, most - spent, rng, moves, moved)
         spent += used
         if reached > record + GAIN * abs(record):
             best, record = top, reached
@@ -262,15 +269,18 @@ def _search(
 
 
 def _climb(
-    score: Callable[[IntArray], Array], order: IntArray, most: int, rng: np.random.Generator
+    score: Callable[[IntArray], Array],
+    order: IntArray,
+    most: int,
+    rng: np.random.Generator,
+    moves: IntArray,
+    moved: Callable[..., IntArray],
 ) -> tuple[IntArray, float, int]:
     """Improve an order by single moves, tried in random batches, until no move helps or `most` orders were evaluated.
 
     Returns the order, its score and the number of orders evaluated.
     """
-    T = len(order)
     reached, spent = float(score(order[None])[0]), 1
-    moves = _moves(T)
     size = min(BATCH, max(16, most // 20))
     improved = True
     while improved and spent < most:
@@ -280,7 +290,7 @@ def _climb(
             picks = moves[mixed[first : first + size]][: most - spent]
             if len(picks) == 0:
                 break
-            nearby = np.array([_moved(order, *move) for move in picks.tolist()])
+            nearby = np.array([moved(order, *move) for move in picks.tolist()])
             scores = score(nearby)
             spent += len(nearby)
             top = int(np.argmax(scores))

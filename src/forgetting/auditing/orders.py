@@ -1,8 +1,7 @@
-"""Orders of all tasks: learned many at a time, their values after a pass, lists of them, and the extreme ones."""
+"""Orders of all tasks: learned many at a time, their values after a pass, and the extreme ones."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,7 +19,7 @@ from forgetting.dynamics.ensembles import batch_losses, compiled_form
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.geometry import Geometry
+from forgetting.geometry import Geometry, Subspaces
 from forgetting.orderings import Explicit
 from forgetting.schemes import Scheme
 from forgetting.schemes.base import SchemeLike
@@ -122,21 +121,28 @@ def batch_steps(geometry: Geometry, scheme: LinearScheme, w0: Array, orders: Int
     once. Cost: 4 r D c operations for each order and task of rank r.
     """
     gains, distinct = linear_gains(geometry, scheme), geometry.distinct(orders)
-    start = geometry.start(w0)
-    states = np.repeat(start[None], len(orders), axis=0)
+    states = np.repeat(geometry.start(w0)[None], len(orders), axis=0)
     for t in range(orders.shape[1]):
-        learned = np.empty(len(orders))
-        for task in np.unique(distinct[:, t]).tolist():
-            rows, block = np.flatnonzero(distinct[:, t] == task), geometry.block(task)
-            basis, part = geometry.rows[block], states[rows]
-            flat = part.reshape(prod(part.shape[:-1]), geometry.dim)  # of all orders and outputs, for one product
-            with quietly():
-                errors = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., block]
-                moved = (errors * gains[block]).reshape(len(flat), -1) @ basis
-                states[rows] = part - moved.reshape(part.shape)
-                left = (errors * (geometry.sigma[block] * (1.0 - gains[block]))).reshape(len(rows), -1)
-                learned[rows] = 0.5 * np.einsum("ij,ij->i", left, left) + geometry.unexplained[task]
-        yield states, learned
+        yield states, learn_tasks(geometry, gains, states, distinct[:, t])
+
+
+def learn_tasks(geometry: Subspaces, gains: Array, states: Array, distinct: IntArray) -> Array:
+    """Learn a task in each of the states z, (n, D) or (n, c, D), which are overwritten; the losses (n,) of these tasks.
+
+    `distinct` holds the numbers of the distinct tasks. States that learn the same task learn together.
+    """
+    learned = np.empty(len(states))
+    for task in np.unique(distinct).tolist():
+        rows, block = np.flatnonzero(distinct == task), geometry.block(task)
+        basis, part = geometry.rows[block], states[rows]
+        flat = part.reshape(prod(part.shape[:-1]), part.shape[-1])  # of all orders and outputs, for one product
+        with quietly():
+            errors = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., block]
+            moved = (errors * gains[block]).reshape(len(flat), -1) @ basis
+            states[rows] = part - moved.reshape(part.shape)
+            left = (errors * (geometry.sigma[block] * (1.0 - gains[block]))).reshape(len(rows), -1)
+            learned[rows] = 0.5 * np.einsum("ij,ij->i", left, left) + geometry.unexplained[task]
+    return learned
 
 
 def held_out_losses(test: Problem, points: Array) -> Array:
@@ -248,32 +254,6 @@ def at_once(geometry: Geometry) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------ lists of orders
-
-
-def count_orders(counts: IntArray) -> int:
-    """T! / prod n_i!, the number of different orders of tasks that come n_i times.
-
-    >>> count_orders(np.array([1, 1, 1])), count_orders(np.array([6, 6]))
-    (6, 924)
-    """
-    return math.factorial(int(counts.sum())) // math.prod(math.factorial(int(n)) for n in counts)
-
-
-def distinct_orders(counts: IntArray) -> IntArray:
-    """All different orders of distinct tasks that come n_i times, one per row.
-
-    >>> distinct_orders(np.array([2, 1])).tolist()
-    [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
-    """
-    orders = np.zeros((1, 0), dtype=np.int64)
-    used = np.zeros((1, len(counts)), dtype=np.int64)
-    for _ in range(int(counts.sum())):
-        fits = used < counts
-        rows, tasks = np.nonzero(fits)
-        orders = np.column_stack([orders[rows], tasks])
-        used = used[rows]
-        used[np.arange(len(rows)), tasks] += 1
-    return orders
 
 
 def as_tasks(orders: IntArray, index: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -22,9 +22,15 @@ from forgetting.errors import InvalidInputError
 from forgetting.files.outputs import check_output
 from forgetting.tasks import Problem
 
+if TYPE_CHECKING:
+    from forgetting.auditing import Audit, ClassOrderAudit, MatrixAudit
+    from forgetting.tasks.class_splits import ClassSplits
+
 SOURCES = ("digits", "mnist")
 SAVED = ("format", "record")  # what a file of `Landscape.save` holds, like those of all results
-OWN = ("words", "as_json", "out", "force")  # options that mean something for values
+OWN = ("words", "as_json", "out", "force")  # options that mean something for values,
+# and those that mean something for class orders
+OF_CLASSES = (*OWN, "class_tasks", "test", "order", "scheme", "seed", "label", "classes", "drop", "drop_nan")
 
 
 @grouped_options
@@ -55,7 +61,14 @@ def audit_command(
         str | None, typer.Option(metavar="FILE", help="Held-out rows of the same tasks, read like FILE; never learned.")
     ] = None,
     order: Annotated[
-        str | None, typer.Option(help="The given order: numbers or names of all tasks, with commas.")
+        str | None, typer.Option(help="The given order: numbers or names of all tasks (or classes), with commas.")
+    ] = None,
+    class_tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Compare class orders: the classes of the labels are dealt to N tasks, or to tasks of 4,3,3 classes.",
+        ),
     ] = None,
     scheme: Scheme = None,
     repeats: Annotated[
@@ -90,6 +103,8 @@ def audit_command(
       forgetting audit digits permuted --scheme "ridge lam=1000" --order 4,3,2,1,0
       forgetting audit catastrophic eps=1.5
       forgetting audit digits split --landscape orders.npz
+      forgetting audit train.csv --class-tasks 5 --test test.csv --label class
+                                     (which classes form a task, and in which order)
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
       forgetting audit logs.pyd      (accuracies of one's own networks, of any library;
@@ -100,11 +115,15 @@ def audit_command(
         return audit_matrices(words, context, output)
     if names_values(words):
         return audit_values(words, context, output)
+    source = replace(source, words=words)
+    given = None if order is None else [word.strip() for word in order.split(",")]
+    if class_tasks is not None:
+        _only_own(context, OF_CLASSES, "--class-tasks compares class orders")
+        return audit_class_orders(source, class_tasks, test, given, scheme, output)
 
     from forgetting.auditing import RandomFeatures, audit
     from forgetting.auditing.result import landscape_arrays
 
-    source = replace(source, words=words)
     seed = source.seed or 0
     output.check(words, more=(".txt",))  # no ending of other commands
     if landscape is not None:
@@ -117,11 +136,10 @@ def audit_command(
     problem, name = load_tasks(source)
     held = None if test is None else source.held_out(test, problem)
     prepared = {"rows": rows, "features": lift, "standardize": standardize, "intercept": intercept, "loss": loss}
-    given = None if order is None else [word.strip() for word in order.split(",")]
     with working("auditing") as step:
-        result = audit(
+        result = audit(  # type: ignore[call-overload]
             problem, order=given, passes=passes, test=held, repeats=repeats, scheme=scheme, seed=seed, title=name,
-            progress=step, **prepared,  # type: ignore[arg-type]
+            progress=step, **prepared,
         )  # fmt: skip
 
     def orders() -> bytes:
@@ -132,7 +150,9 @@ def audit_command(
     _give(result, output, {} if landscape is None else {landscape: orders})
 
 
-def _give(result: Any, output: Output, files: dict[Path, Content] | None = None) -> None:
+def _give(
+    result: Audit | ClassOrderAudit | MatrixAudit, output: Output, files: dict[Path, Content] | None = None
+) -> None:
     """Give an audit: as text, as JSON, or as a file of any ending; and other `files`."""
     from forgetting.report.saving import ENDINGS, file_content
 
@@ -163,6 +183,54 @@ def load_tasks(source: Source) -> tuple[Problem, str]:
         raise InvalidInputError(f"no file or problem {first!r}{nearest(first, [*SOURCES, *family_names()])}")
     loaded = source.load()
     return loaded.problem, loaded.name
+
+
+# -------------------------------------------------------------------------------------------------------- class orders
+
+
+def audit_class_orders(
+    source: Source, tasks: str, test: str | None, order: list[str] | None, scheme: str | None, output: Output
+) -> None:
+    """Audit the class orders of labelled rows: those of a file, or the images of digits or mnist."""
+    from forgetting.auditing import audit
+
+    words = list(source.words or ())
+    output.check(words, more=(".txt",))
+    splits = load_classes(words, source, tasks, test)
+    with working("auditing class orders") as step:
+        result = audit(
+            splits, order=order, scheme=scheme, seed=source.seed or 0, title=one_line(Path(words[0]).name),
+            progress=step,
+        )  # fmt: skip
+    _give(result, output)
+
+
+def load_classes(words: Sequence[str], source: Source, tasks: str, test: str | None) -> ClassSplits:
+    """The rows of a file, or of the images of digits or mnist, and the tasks to which their classes are dealt.
+
+    >>> load_classes(["digits"], Source(["digits"]), "5", None)
+    ClassSplits(10 classes in 5 tasks of 2, 1797 rows, d=64)
+    """
+    from forgetting.datasets.images import labelled_images
+    from forgetting.tasks.class_splits import ClassSplits
+
+    first, *rest = words
+    columns = source.columns
+    if rest:
+        raise InvalidInputError(f"--class-tasks reads the rows of one file, and {rest[0]!r:.60} is more")
+    if columns.classes is None:
+        raise InvalidInputError("--class-tasks is about classes, which --classes none says there are none of")
+    numbers = values_in([f"tasks=[{tasks}]" if "," in tasks else f"tasks={tasks}"])["tasks"]
+    classes: Any = "task" if columns.classes == "task" else "all"
+    if first in SOURCES and not Path(first).is_file():
+        if test is not None:
+            raise InvalidInputError(f"--test: {first} has no held-out file; its learned rows are scored")
+        replace(columns, classes="auto").require_unused(f"{first} are images")
+        images, labels = labelled_images(first)  # type: ignore[arg-type]
+        return ClassSplits(images.reshape(len(images), -1), labels, numbers, classes=classes)
+    return ClassSplits.from_table(
+        first, numbers, test, classes, label=columns.label, drop=columns.drop, drop_nan=columns.drop_nan
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- values of orders

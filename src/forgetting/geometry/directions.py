@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,7 +14,23 @@ from forgetting.geometry.row_blocks import row_sums
 if TYPE_CHECKING:
     from forgetting.geometry.reduction import Geometry
 
-__all__ = ["Directions", "Recorded"]
+__all__ = ["Directions", "Recorded", "Subspaces"]
+
+
+class Subspaces(Protocol):
+    """What steps of a linear scheme on many states need: U_m^T as blocks of rows, sigma and c; see `Directions`."""
+
+    @property
+    def rows(self) -> Array: ...
+    @property
+    def sigma(self) -> Array: ...
+    @property
+    def targets(self) -> Array: ...
+    @property
+    def unexplained(self) -> Array: ...
+    @property
+    def rows_learned(self) -> int: ...
+    def block(self, task: int) -> slice: ...
 
 
 class Recorded(NamedTuple):

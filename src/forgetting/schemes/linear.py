@@ -17,7 +17,7 @@ import numpy as np
 from forgetting.core.arrays import Array, as_count, as_kind, as_number, as_word
 from forgetting.core.numerical import SQUARED, quietly
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Directions, Geometry
+from forgetting.geometry import Directions, Geometry, Subspaces
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
 from forgetting.tasks.problem import Problem
 
@@ -173,7 +173,7 @@ class Ridge(LinearScheme):
         return square / (square + Decimal(self.lam))
 
 
-def linear_gains(directions: Directions, scheme: LinearScheme) -> Array:
+def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
     learned = directions.sigma[: directions.rows_learned]
     with quietly():  # gains that are not finite are refused

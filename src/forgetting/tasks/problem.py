@@ -215,7 +215,8 @@ def as_problem(value: Problem) -> Problem:
     try:
         return as_kind(value, Problem, "a problem such as RegressionTasks")
     except InvalidInputError as error:
-        raise InvalidInputError(f"{error}; fg.load makes one of a file, a DataFrame or arrays") from None
+        remedy = getattr(value, "instead_of_tasks", None) or "fg.load makes one of a file, a DataFrame or arrays"
+        raise InvalidInputError(f"{error}; {remedy}") from None
 
 
 def _problem_of(arrays: Any) -> Problem:

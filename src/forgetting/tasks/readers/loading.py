@@ -19,10 +19,11 @@ from forgetting.errors import ChoiceWarning, DataWarning, InvalidInputError, Pro
 from forgetting.files.arrays import open_regular, read_arrays
 from forgetting.files.table_files import TextFile, arrow_for, arrow_for_parquet
 from forgetting.files.tables import Origin
+from forgetting.geometry import Matrix
 from forgetting.tasks.capabilities import is_saved, no_tasks, problem_from
 from forgetting.tasks.preparation import prepare
 from forgetting.tasks.problem import Problem
-from forgetting.tasks.readers.rows import Reading, tasks_from
+from forgetting.tasks.readers.rows import Reading, completed, index_columns, tasks_from
 from forgetting.tasks.readers.sheet import (
     PREPARING,
     Columns,
@@ -36,7 +37,7 @@ from forgetting.tasks.readers.sheet import (
     sheet_of,
 )
 
-__all__ = ["ENDINGS", "folder_error", "load", "read", "warn_of"]
+__all__ = ["ENDINGS", "folder_error", "labelled_rows", "load", "read", "warn_of"]
 
 ENDINGS = (".csv", ".tsv", ".parquet", ".npz")
 MOST_LISTED = 5  # files of a folder in a message
@@ -146,6 +147,30 @@ def read(source: Any, columns: Columns, options: Mapping[str, Any], learned: Pro
         return replace(reading, tasks=tasks)
     tasks.notes = (*reading.notes, *done.notes(reading.features))
     return replace(reading, tasks=tasks, notes=tasks.notes, features=done.column_names(reading.features))
+
+
+def labelled_rows(
+    source: Any, label: str = "y", drop: str | Sequence[str] = (), drop_nan: bool = False
+) -> tuple[Matrix, list[str], tuple[str, ...]]:
+    """The features of all rows, their labels as they are spelt, and the names of the features, of a table.
+
+    Tasks play no part: a column "task" is left out.
+
+    >>> labelled_rows({"X": [[1.0, 0.5], [0.5, 1.0]], "y": ["cat", "dog"]})[1:]
+    (['cat', 'dog'], ('0', '1'))
+    """
+    columns = Columns(label=label, drop=drop, drop_nan=drop_nan)
+    if isinstance(source, str | PathLike):
+        sheet = _sheet(Path(source), columns, True)
+    elif is_frame(source):
+        sheet = sheet_from_frame(source, columns, True)
+    elif isinstance(source, Mapping):
+        sheet = sheet_from_mapping(Origin(""), columns, source, True)
+    else:
+        got = one_line(repr(source), 60)
+        raise InvalidInputError(f"table: expected a file, a DataFrame, or a mapping with X and {label}, got {got}")
+    complete = completed(index_columns(sheet)[0], columns)[0]
+    return complete.X, complete.labels, complete.features
 
 
 def _read(source: Any, columns: Columns, options: Mapping[str, Any], learned: Problem | None) -> Reading:

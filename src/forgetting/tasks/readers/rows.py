@@ -73,7 +73,7 @@ def tasks_from(
     kept = []
     for sheet in sheets:
         without_index, left_out, doubted = index_columns(sheet)
-        complete, dropped = _complete(without_index, columns)
+        complete, dropped = completed(without_index, columns)
         kept.append(complete)
         notes += [*dropped, *left_out]
         doubts += doubted
@@ -112,7 +112,7 @@ def tasks_from(
 # --------------------------------------------------------------------------------------------------- what is missing
 
 
-def _complete(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
+def completed(sheet: Sheet, columns: Columns) -> tuple[Sheet, list[str]]:
     """The sheet without rows that lack something, and a note that counts them; an error unless they may be dropped."""
     unnamed = np.zeros(sheet.X.shape[0], dtype=bool)
     if nameless := {name for name in set(sheet.tasks or ()) if name.lower() in NAMELESS}:

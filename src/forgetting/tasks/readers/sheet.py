@@ -330,14 +330,14 @@ class FrameTable(RowTable):
         return content_of(self.columns[column], np.asarray(self.columns[column].to_numpy()))
 
 
-def sheet_from_frame(frame: Any, columns: Columns) -> Sheet:
-    """The rows of a DataFrame; its index is no column."""
+def sheet_from_frame(frame: Any, columns: Columns, several: bool = False) -> Sheet:
+    """The rows of a DataFrame; its index is no column. `several`: a column of tasks may be missing."""
     given = list(frame.columns)
     table = FrameTable(Origin(type(frame).__name__), list(map(str, given)), [frame[name] for name in given])
     if not len(frame):
         raise table.origin.refusal(": columns without rows")
     index = getattr(getattr(frame, "index", None), "names", ())
-    for name in (columns.task, columns.label):
+    for name in (columns.label,) if several else (columns.task, columns.label):
         if name not in table.names and name in index:
             raise table.origin.refusal(f": {name!r:.60} is in the index; frame.reset_index() makes it a column")
-    return sheet_of(table, columns, False)
+    return sheet_of(table, columns, several)

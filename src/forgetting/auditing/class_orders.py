@@ -1,0 +1,571 @@
+"""The audit of a class-incremental benchmark: how much its numbers depend on the class order, and what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from forgetting.auditing.class_orders_page import histogram, opening_of, report_of, text_of
+from forgetting.auditing.class_scores import MEASURES, ClassLearner, ClassMeasure
+from forgetting.auditing.kinds import audits
+from forgetting.auditing.order_search import climb_from
+from forgetting.auditing.orders import extreme_order
+from forgetting.core.arrays import Array, IntArray, Seed, as_count, as_number, as_path, seed_from
+from forgetting.core.progress import progress_bar
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.expectation.intervals import LEVELS, Range, bounded_interval, column_quantiles
+from forgetting.figures.items import Curves
+from forgetting.report.document import Report
+from forgetting.report.html import to_html
+from forgetting.report.saving import write_file
+from forgetting.results import PlainResult
+from forgetting.schemes.base import SchemeLike
+from forgetting.tasks.class_splits import MOST_LISTED, ClassSplits, codes_of
+
+CONFIDENCE = 0.99  # of intervals around sampled values
+FEWEST, MOST = 30, 50_000  # class orders that are drawn where not all are listed
+TRIPLES = 100_000  # draws of a few orders, for what a few seeds say
+EFFECTS = 20  # pairs of classes that are listed: the largest effects of either sign
+BARS = 30  # of the histogram
+
+
+@dataclass(frozen=True)
+class FoundClassOrder:
+    """A class order, what a measure of it is, and how accuracy goes along.
+
+    Attributes:
+        order: the classes, task after task; the sizes of the tasks are those of the audit.
+        value: the measure.
+        tied: how many of all class orders have this value; 1 where not all were listed.
+        seen: after each task, the accuracy of all rows of the classes seen so far.
+    """
+
+    order: tuple[str, ...]
+    value: float
+    tied: int
+    seen: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ClassOrderMeasure:
+    """The distribution of a measure over class orders; each has the same probability.
+
+    Numbers are exact where all class orders were listed; then the ends of intervals are equal. Otherwise each interval
+    holds with a probability of 99 %, whatever the distribution is.
+
+    Attributes:
+        name, meaning: such as "final accuracy", and what that is; accuracies are parts of 1.
+        higher: whether more is better.
+        mean, sd: the mean and the standard deviation over class orders.
+        mean_interval, sd_interval: intervals around them.
+        quantiles: (value, low, high) at 5, 25, 50, 75 and 95 %: the least value that this share of the class orders
+            does not exceed, and an interval around that value.
+        best, worst: the best and the worst class order that was tried.
+        given: the value of the given class order; None if none was given.
+        better: the share of the class orders that are better than the given one; None if none was given.
+        edges, shares: a histogram: its least and its largest edge, and the share of class orders in each bar.
+    """
+
+    name: str
+    meaning: str
+    higher: bool
+    mean: float
+    mean_interval: tuple[float, float]
+    sd: float
+    sd_interval: tuple[float, float]
+    quantiles: tuple[tuple[float, float, float], ...]
+    best: FoundClassOrder
+    worst: FoundClassOrder
+    given: float | None
+    better: float | None
+    edges: tuple[float, float]
+    shares: tuple[float, ...]
+
+    def orders_needed(self, error: float) -> int:
+        """The number of random class orders whose mean is within `error` of the mean over all, in 95 % of cases.
+
+        n = (1.96 sd / error)^2 for independent draws, by the normal approximation of a mean. Where class orders were
+        sampled, sd is itself an estimate, which `sd_interval` bounds.
+        """
+        return _needed(self.sd, as_number(error, "error", above=0))
+
+
+@dataclass(frozen=True)
+class FewSeeds:
+    """What three random class orders say of the mean over all, as papers average them; widths are half widths.
+
+    Attributes:
+        measure: the measure.
+        seeds: how many class orders are averaged: 3.
+        t_covers, t_width: how often the t-interval at 95 % holds the mean, and its mean half width.
+        sd_covers, sd_width: how often mean +- standard deviation holds the mean, and the mean standard deviation.
+        halved: how often the standard deviation is less than half of that over all class orders.
+        range_missed: the mean share of the range from the worst to the best class order that lies outside the three.
+    """
+
+    measure: str
+    seeds: int
+    t_covers: float
+    t_width: float
+    sd_covers: float
+    sd_width: float
+    halved: float
+    range_missed: float
+
+
+@dataclass(frozen=True)
+class PairEffect:
+    """Final accuracy of orders in which two classes share a task, less that of the others, as means.
+
+    `interval` holds for all pairs of classes at once, with a probability of 99 %; it is the difference where all class
+    orders were listed.
+    """
+
+    classes: tuple[str, str]
+    difference: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class PlaceEffect:
+    """Final accuracy of orders with a class in the first (last) task, less that of the others, as means.
+
+    Intervals as in `PairEffect`, for all classes and both places at once.
+    """
+
+    name: str
+    first: float
+    first_interval: tuple[float, float]
+    last: float
+    last_interval: tuple[float, float]
+
+
+@dataclass(frozen=True, repr=False)
+class ClassOrderAudit(PlainResult):
+    """The result of `fg.audit` of `ClassSplits`: plain data; `print` and `write_page("page.html")` show it.
+
+    Attributes:
+        title: the title of the pages.
+        class_names, sizes: the classes, and the number of classes of each task.
+        outputs: "all" or "task": which classes the outputs stand for, and among which predictions are.
+        dim, rows, scored: the number of features, of learned rows, and of rows that accuracies are of.
+        held_out: whether accuracies are of held-out rows; of the learned rows otherwise.
+        scheme, seed: the scheme, and the seed of draws and of the search.
+        num_orders: the number of class orders there are.
+        drawn: the number of class orders that distributions are of.
+        exact: whether these are all class orders.
+        searched: the number of class orders that the search for the extremes tried besides; 0 if all were listed.
+        measures: the distribution of each measure.
+        given: the given class order, with its final accuracy; None if none was given.
+        few: what three random class orders say of final and of average incremental accuracy.
+        pairs: the effects of classes that share a task, the most harmful first; of many, the largest of either sign.
+        places: the effects of classes in the first and in the last task.
+    """
+
+    kind = "class order audit"
+    _unbounded = False
+
+    title: str
+    class_names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    outputs: str
+    dim: int
+    rows: int
+    scored: int
+    held_out: bool
+    scheme: str
+    seed: int
+    num_orders: int
+    drawn: int
+    exact: bool
+    searched: int
+    measures: tuple[ClassOrderMeasure, ...]
+    given: FoundClassOrder | None
+    few: tuple[FewSeeds, ...]
+    pairs: tuple[PairEffect, ...]
+    places: tuple[PlaceEffect, ...]
+
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """The sentences that open the pages: how much the numbers depend on the class order, and what to do."""
+        return opening_of(self)
+
+    @property
+    def headline(self) -> str:
+        return f"Audit of {self.title}"
+
+    def measure(self, name: str) -> ClassOrderMeasure:
+        """The measure of this name, such as "final accuracy"."""
+        for measure in self.measures:
+            if isinstance(name, str) and measure.name == name:
+                return measure
+        raise InvalidInputError(
+            f"no measure {name!r:.80}; there are {'; '.join(known.name for known in self.measures)}"
+        )
+
+    def figure(self) -> Curves:
+        """The distribution of the final accuracy over class orders."""
+        return histogram(self)
+
+    def _num_rows(self) -> int:
+        return len(self.measures)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        chosen = [self.measures[row] for row in rows]
+        columns: dict[str, Any] = {
+            "measure": [measure.name for measure in chosen],
+            "mean": [measure.mean for measure in chosen],
+            "sd": [measure.sd for measure in chosen],
+            "worst": [measure.worst.value for measure in chosen],
+            "best": [measure.best.value for measure in chosen],
+        }
+        if full:
+            for name, place in (("mean", 0), ("mean", 1), ("sd", 0), ("sd", 1)):
+                ends = [getattr(measure, f"{name}_interval")[place] for measure in chosen]
+                columns[f"{name}_{'high' if place else 'low'}"] = ends
+            for level, quantile in zip(LEVELS, range(len(LEVELS)), strict=True):
+                columns[f"quantile_{level:g}"] = [measure.quantiles[quantile][0] for measure in chosen]
+        return columns
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.opening[:2]
+
+    def _check(self) -> None:
+        names = sorted(self.class_names)
+        orders = [found for measure in self.measures for found in (measure.best, measure.worst)]
+        for found in (*orders, *([] if self.given is None else [self.given])):
+            if sorted(found.order) != names or len(found.seen) != len(self.sizes):
+                raise ProblemFileError(f"a class order does not name each of {len(names)} classes once")
+        if sum(self.sizes) != len(names) or min(self.sizes, default=0) < 1:
+            raise ProblemFileError(f"tasks of {self.sizes!r:.80} classes, but there are {len(names)} classes")
+        if [measure.name for measure in self.measures][:1] != [MEASURES[0].name]:
+            raise ProblemFileError("there is no final accuracy")
+        if any(len(measure.quantiles) != len(LEVELS) or not measure.shares for measure in self.measures):
+            raise ProblemFileError("a measure without its quantiles or its histogram")
+
+    def to_report(self) -> Report:
+        """The figures and tables as data, for the renderers of `forgetting.report`."""
+        return report_of(self)
+
+    def to_text(self, width: int = 80) -> str:
+        """A page for a terminal that is `width` characters wide."""
+        return text_of(self.to_report(), as_count(width, "width", least=1))
+
+    def to_html(self) -> str:
+        """A page for a browser, as a single HTML file."""
+        return to_html(self.to_report())
+
+    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
+        write_file(self.to_report(), as_path(path), force=force)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+@audits("class orders")
+def audit_class_orders(
+    splits: ClassSplits,
+    *,
+    order: Any = None,
+    scheme: SchemeLike | None = None,
+    seed: Seed = 0,
+    patience: float = 30.0,
+    title: str | None = None,
+) -> ClassOrderAudit:
+    """`fg.audit` of `ClassSplits`: the distribution of a benchmark's numbers over class orders, and what to do.
+
+    All class orders are listed if that takes at most `patience` seconds (estimated beforehand). Otherwise as many as
+    take 60 % of that are drawn at random, and the extremes are searched for in the rest: classes and tasks are swapped
+    while that helps. At least 30 class orders are drawn, and at least 30 searched.
+
+    Cost: a singular value decomposition for each set of classes, and for each class order T steps and the predictions
+    of all rows seen, about 0.05 milliseconds for 600 rows of 64 features and ten classes.
+
+    Args:
+        splits: the benchmark.
+        order: the given class order: names of all classes, task after task, or a list of names for each task.
+        scheme: a linear scheme; each task is learned to convergence if None.
+        seed: of draws and of the search.
+        patience: as above; the same numbers come out on every machine.
+        title: the title of the pages.
+
+    >>> import forgetting as fg
+    >>> X = np.random.default_rng(0).standard_normal((40, 60))
+    >>> audit = fg.audit(fg.ClassSplits(X, list("abcd") * 10, tasks=2))
+    >>> audit.exact, audit.num_orders, audit.measures[0].name, round(audit.measures[0].mean, 3)
+    (True, 6, 'final accuracy', 0.908)
+    """
+    number, seconds = seed_from(seed), as_number(patience, "patience", least=0)
+    learner = ClassLearner(splits, scheme)
+    given = None if order is None else codes_of(splits, order)
+    streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(number).spawn(3)]
+    exact = splits.num_orders <= MOST_LISTED and learner.seconds(splits.num_orders, listed=True) <= seconds
+    with progress_bar("auditing class orders") as report:
+        report("class orders", 0, 3)
+        codes = (
+            splits.partitions.all()
+            if exact
+            else splits.partitions.draw(_affordable(learner, 0.6 * seconds), streams[0])
+        )
+        values = learner.values(codes)
+        report("extremes", 1, 3)
+        more = (np.empty((0, splits.num_classes), dtype=np.int64), np.empty((0, len(MEASURES))))
+        if not exact:
+            more = _searched(learner, codes, values[:, 0], _affordable(learner, 0.4 * seconds), streams[1])
+        report("classes", 2, 3)
+        tried = np.concatenate([codes, more[0]]), np.concatenate([values, more[1]])
+        own = None if given is None else learner.values(given[None])[0]
+        even = len(set(learner.counts.tolist())) == 1 and len(set(splits.sizes)) == 1
+        kept = [place for place in range(len(MEASURES)) if not even or "over tasks" not in MEASURES[place].name]
+        measures = tuple(
+            _measure(learner, MEASURES[at], at, values[:, at], tried, None if own is None else float(own[at]), exact)
+            for at in kept
+        )
+        few = tuple(_few_seeds(measure, values[:, at], streams[2]) for at, measure in enumerate(measures[:2]))
+        final = values[:, 0]
+        owner = _owners(codes, splits.sizes)
+        result = ClassOrderAudit(
+            title=title or f"{splits.num_classes} classes in {splits.num_tasks} tasks",
+            class_names=splits.class_names,
+            sizes=splits.sizes,
+            outputs=splits.classes,
+            dim=splits.dim,
+            rows=int(splits.num_rows.sum()),
+            scored=int(learner.counts.sum()),
+            held_out=splits.has_test,
+            scheme=str(learner.scheme),
+            seed=number,
+            num_orders=splits.num_orders,
+            drawn=len(codes),
+            exact=exact,
+            searched=len(more[0]),
+            measures=measures,
+            given=None if given is None or own is None else _found(learner, given, float(own[0]), 1),
+            few=few,
+            pairs=_pair_effects(splits, owner, final, exact),
+            places=_place_effects(splits, owner, final, exact),
+        )
+        report("done", 3, 3)
+    return result
+
+
+# ------------------------------------------------------------------------------------------------------- distributions
+
+
+def _affordable(learner: ClassLearner, seconds: float) -> int:
+    """The number of class orders that can be learned in this time, at least 30."""
+    n = FEWEST
+    while 2 * n <= MOST and learner.seconds(2 * n) <= seconds:
+        n *= 2
+    return n
+
+
+def _measure(
+    learner: ClassLearner,
+    about: ClassMeasure,
+    at: int,
+    values: Array,
+    tried: tuple[IntArray, Array],
+    given: float | None,
+    exact: bool,
+) -> ClassOrderMeasure:
+    """The distribution of a measure over class orders, from all of them or from independent draws."""
+    ends = about.least, 1.0
+    mean, sd = float(values.mean()), float(values.std(ddof=0 if exact else 1))
+    quantiles = column_quantiles(values, CONFIDENCE, ends)
+    if exact:
+        quantiles = np.repeat(quantiles[:, :1], 3, axis=1)
+    extremes = []
+    for largest in (about.higher, not about.higher):
+        found = extreme_order(tried[0], tried[1][:, at], largest=largest)
+        extremes.append(_found(learner, np.array(found.order), found.value, found.tied if exact else 1))
+    low, high = float(values.min()), float(values.max())
+    if high - low <= 1e-9:
+        low, high = low - 0.005, high + 0.005
+    counts = np.histogram(values, int(np.clip(np.sqrt(len(values)), 6, BARS)), (low, high))[0]
+    slack = 1e-9
+    beats = None
+    if given is not None:
+        beats = float(np.mean(values > given + slack if about.higher else values < given - slack))
+    return ClassOrderMeasure(
+        about.name, about.meaning, about.higher, mean,
+        (mean, mean) if exact else bounded_interval(values, *ends, CONFIDENCE),
+        sd, (sd, sd) if exact else _sd_interval(values, ends),
+        tuple((float(value), float(below), float(above)) for value, below, above in quantiles),
+        extremes[0], extremes[1], given, beats, (low, high), tuple((counts / len(values)).tolist()),
+    )  # fmt: skip
+
+
+def _sd_interval(values: Array, ends: Range) -> Range:
+    """An interval for the standard deviation: half the squares of differences of two draws have the variance as mean.
+
+    >>> low, high = _sd_interval(np.random.default_rng(0).random(4000), (0.0, 1.0))
+    >>> low < 12**-0.5 < high < 0.31
+    True
+    """
+    half = len(values) // 2
+    squares = 0.5 * (values[:half] - values[half : 2 * half]) ** 2
+    low, high = bounded_interval(squares, 0.0, 0.5 * (ends[1] - ends[0]) ** 2, CONFIDENCE)
+    return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+
+
+def _found(learner: ClassLearner, codes: IntArray, value: float, tied: int) -> FoundClassOrder:
+    """A class order with its accuracies along the way."""
+    seen = learner.scores(codes[None]).seen[0]
+    names = tuple(learner.splits.class_names[code] for code in codes.tolist())
+    return FoundClassOrder(names, value, tied, tuple(seen.tolist()))
+
+
+def _needed(sd: float, error: float) -> int:
+    """The number of draws whose mean is within the error in 95 % of cases.
+
+    >>> _needed(0.02, 0.01), _needed(0.0, 0.01)
+    (16, 1)
+    """
+    return max(1, math.ceil((1.959964 * sd / error) ** 2 - 1e-9))
+
+
+def _few_seeds(measure: ClassOrderMeasure, values: Array, rng: np.random.Generator) -> FewSeeds:
+    """What three independent draws from these values say of their mean, over many such draws."""
+    from scipy.stats import t
+
+    drawn = values[rng.integers(len(values), size=(TRIPLES, 3))]
+    mean, sd = drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
+    off = np.abs(mean - values.mean()) - 1e-12
+    half = float(t.ppf(0.975, 2)) / math.sqrt(3) * sd
+    whole = float(np.ptp(values))
+    missed = 1 - np.ptp(drawn, axis=1).mean() / whole if whole > 0 else 0.0
+    return FewSeeds(
+        measure.name, 3, float(np.mean(off <= half)), float(half.mean()), float(np.mean(off <= sd)), float(sd.mean()),
+        float(np.mean(sd < 0.5 * values.std())), float(missed),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------ extremes
+
+
+def _searched(
+    learner: ClassLearner, codes: IntArray, final: Array, most: int, rng: np.random.Generator
+) -> tuple[IntArray, Array]:
+    """The class orders that a search for the extremes of final accuracy tried, with all their measures."""
+    tried, values = [], []
+
+    def learn(orders: IntArray) -> Array:
+        tried.append(learner.splits.partitions.sorted(orders))
+        values.append(learner.values(tried[-1]))
+        return values[-1][:, 0]
+
+    search_class_orders(learner.splits, learn, codes, final, most, rng)
+    return np.concatenate(tried), np.concatenate(values)
+
+
+def search_class_orders(
+    splits: ClassSplits,
+    learn: Callable[[IntArray], Array],
+    codes: IntArray,
+    values: Array,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """The least and the largest value that climbs find, which try `most` class orders at the most.
+
+    Climbs begin at the extremes of known class orders `codes` and their `values`; a move swaps two classes of different
+    tasks, or two tasks of one size. `learn` gives the values of class orders, whose tasks need not be sorted.
+    """
+    cuts, moves = splits.partitions.cuts, swaps(splits)
+
+    def moved(order: IntArray, kind: int, i: int, j: int) -> IntArray:
+        parts = [slice(at, at + 1) if kind == 0 else slice(cuts[at], cuts[at + 1]) for at in (i, j)]
+        new = order.copy()
+        new[parts[0]], new[parts[1]] = order[parts[1]], order[parts[0]]
+        return new
+
+    ranks = np.argsort(values, kind="stable")
+    lowest, highest = (list(codes[some]) for some in (ranks[:2], ranks[-2:]))
+    top, _ = climb_from(learn, highest, most // 2, rng, moves, moved)
+    bottom, _ = climb_from(lambda orders: -learn(orders), lowest, most // 2, rng, moves, moved)
+    return -bottom.value, top.value
+
+
+def swaps(splits: ClassSplits) -> IntArray:
+    """(kind, i, j) of the moves of a search: 0 swaps the classes at two places, 1 swaps two tasks of one size.
+
+    >>> swaps(ClassSplits(np.eye(3), list("abc"), tasks=2)).tolist()
+    [[0, 0, 2], [0, 1, 2]]
+    """
+    owner = np.repeat(np.arange(splits.num_tasks), splits.sizes)
+    classes = [(0, i, j) for i, j in combinations(range(splits.num_classes), 2) if owner[i] != owner[j]]
+    tasks = [(1, s, t) for s, t in combinations(range(splits.num_tasks), 2) if splits.sizes[s] == splits.sizes[t] > 1]
+    return np.array([*classes, *tasks])
+
+
+# ------------------------------------------------------------------------------------------------------------- effects
+
+
+def _owners(codes: IntArray, sizes: Sequence[int]) -> IntArray:
+    """(n, C), the task of each class in each order."""
+    owner = np.empty_like(codes)
+    np.put_along_axis(owner, codes, np.broadcast_to(np.repeat(np.arange(len(sizes)), sizes), codes.shape), axis=1)
+    return owner
+
+
+def _pair_effects(splits: ClassSplits, owner: IntArray, final: Array, exact: bool) -> tuple[PairEffect, ...]:
+    """The effects on final accuracy of pairs of classes that share a task, the most harmful first."""
+    if max(splits.sizes) < 2:
+        return ()
+    pairs = list(combinations(range(splits.num_classes), 2))
+    differences = [_difference(final, owner[:, a] == owner[:, b]) for a, b in pairs]
+    place = np.argsort(differences, kind="stable").tolist()
+    if len(place) > 2 * EFFECTS:
+        place = place[:EFFECTS] + place[-EFFECTS:]
+    effects = []
+    for at in place:
+        a, b = pairs[at]
+        interval = _interval(final, owner[:, a] == owner[:, b], len(pairs), exact)
+        effects.append(PairEffect((splits.class_names[a], splits.class_names[b]), differences[at], interval))
+    return tuple(effects)
+
+
+def _place_effects(splits: ClassSplits, owner: IntArray, final: Array, exact: bool) -> tuple[PlaceEffect, ...]:
+    """The effects on final accuracy of each class in the first and in the last task."""
+    effects = []
+    for code, name in enumerate(splits.class_names):
+        first, last = (owner[:, code] == task for task in (0, splits.num_tasks - 1))
+        intervals = [_interval(final, chosen, 2 * splits.num_classes, exact) for chosen in (first, last)]
+        effects.append(
+            PlaceEffect(name, _difference(final, first), intervals[0], _difference(final, last), intervals[1])
+        )
+    return tuple(effects)
+
+
+def _difference(values: Array, chosen: Any) -> float:
+    """The mean of the chosen values less that of the others; 0 if there are none of either."""
+    count = int(np.count_nonzero(chosen))
+    if count in (0, len(values)):
+        return 0.0
+    total = float(values[chosen].sum())
+    return total / count - (float(values.sum()) - total) / (len(values) - count)
+
+
+def _interval(values: Array, chosen: Any, number: int, exact: bool) -> Range:
+    """An interval for a difference of means, one of a number of intervals that hold at once.
+
+    Whether a draw is chosen says nothing of the other draws, so that the chosen and the others are two samples of
+    independent draws.
+    """
+    if exact:
+        known = _difference(values, chosen)
+        return known, known
+    level = 1 - (1 - CONFIDENCE) / (2 * number)
+    parts = values[chosen], values[~chosen]
+    if not all(map(len, parts)):
+        return -1.0, 1.0
+    (low, high), (below, above) = (bounded_interval(np.ascontiguousarray(part), 0.0, 1.0, level) for part in parts)
+    return low - above, high - below
