@@ -86,13 +86,17 @@ def test_what_is_no_matrix_of_accuracies_is_named(call, message):
         call()
 
 
-def test_a_file_of_matrices_comes_back(tmp_path):
-    found = fg.AccuracyMatrices([LOWER, LOWER], [[2, 0, 1], [2, 0, 1]][:0] or None, None, ("a", "b", "c"), ("x", "y"))
+@pytest.mark.parametrize(("orders", "before"), [(None, None), ([[2, 0, 1], [0, 1, 2]], [0.1, 0.2, 0.3])])
+def test_a_file_of_matrices_comes_back(tmp_path, orders, before):
+    found = fg.AccuracyMatrices([R, R], orders, before, ("a", "b", "c"), ("x", "y"), notes=("by hand",))
     found.save(tmp_path / "R.npz")
     again = fg.AccuracyMatrices.load(tmp_path / "R.npz")
     same(again.values, found.values)
-    assert (again.names, again.runs, again.order_names) == (found.names, found.runs, found.order_names)
-    assert again.before is again.orders is None
+    for name in ("orders", "before"):
+        own, other = getattr(found, name), getattr(again, name)
+        assert (own is None and other is None) or np.array_equal(own, other)
+    for name in ("names", "runs", "order_names", "notes"):
+        assert getattr(again, name) == getattr(found, name)
 
 
 # --------------------------------------------------------------------------------------------------------------- logs
