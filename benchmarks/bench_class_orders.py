@@ -12,9 +12,9 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks.timing import report, seconds
-from forgetting.auditing.class_orders import CONFIDENCE, LEVELS, _interval, _owners, _sd_interval, search_class_orders
+from forgetting.auditing.class_orders import CONFIDENCE, _interval, _owners, _sd_interval, search_class_orders
 from forgetting.auditing.class_scores import ClassLearner
-from forgetting.expectation.intervals import bounded_interval, column_quantiles
+from forgetting.expectation.intervals import LEVELS, bounded_interval, column_quantiles
 
 SEEDS, DRAWN = 300, 1000  # repeats, and class orders in a sample
 BUDGETS = (200, 1000, 5000)  # class orders that the search for the extremes tries, and that are drawn in its place

@@ -338,6 +338,16 @@ def test_an_audit_is_saved_and_written(six, tmp_path):
         kind.from_json(audit.to_json().replace('"given": {"order": ["ant"', '"given": {"order": ["bee"'))
 
 
+def test_class_orders_that_are_more_than_an_integer_holds_are_audited():
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    audit = fg.audit(fg.ClassSplits(X, list(range(60)) * 2, 30), patience=0)
+    assert audit.num_orders == math.factorial(60) // 2**30
+    assert (audit.exact, audit.drawn) == (False, 30)
+    assert type(audit).from_json(audit.to_json()) == audit
+    assert f"30 of 10^{len(str(audit.num_orders)) - 1} class orders were drawn" in " ".join(audit.to_text().split())
+    assert len(audit.pairs) == 40
+
+
 def test_a_scheme_that_diverges_is_named(six):
     with pytest.raises(fg.errors.InvalidInputError, match=r"SGD.* diverges"):
         fg.audit(six[0], scheme=fg.schemes.SGD(step_size=1e200))

@@ -32,7 +32,7 @@ def test_a_file_is_audited_over_class_orders(inside, rows):
     splits = fg.ClassSplits.from_table("train.csv", 2, "test.csv", label="kind")
     audit = fg.audit(splits, order=order.split(","), scheme=scheme, title="train.csv")
     assert data == json.loads(audit.to_json())
-    assert data["num_orders"] == 6
+    assert data["drawn"] == 6
     assert "Class orders of train.csv" in (rows / "page.html").read_text(encoding="utf-8")
     assert "The given class order, cat, dog | ant, bee, reaches" in " ".join(
         inside("audit", *words, "--order", order).out.split()

@@ -6,9 +6,10 @@
 The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
+from forgetting.auditing import class_orders as _class_orders  # noqa: F401  (the audit of this kind registers itself)
 from forgetting.auditing.accuracy_matrices import ForgottenTask, MatrixAudit, MatrixMetric, OrderEffect
 from forgetting.auditing.api import audit
-from forgetting.auditing.class_orders import (
+from forgetting.auditing.class_order_result import (
     ClassOrderAudit,
     ClassOrderMeasure,
     FewSeeds,

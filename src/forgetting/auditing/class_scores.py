@@ -28,6 +28,7 @@ from forgetting.tasks.class_splits import ClassSplits, learned_rows, scored_rows
 SHARED = 2**28  # bytes that the subspaces of all sets of classes may take; more sets are taken in turn
 BLOCK = 4096  # orders learned at once
 SCORES = 2**17  # scores at once: 1 MiB, so that they stay in the cache of a core
+ENDLESS = 1e18  # more beginnings of class orders than can be learned
 FLOPS = 2e10  # operations of matrix products in a second
 COUNTED = 1e9  # scores that are compared in a second
 
@@ -191,12 +192,12 @@ class ClassLearner:
         D, total, left = float(self._dim), 0.0, C
         seen, prefixes = 0, 1.0
         for size in splits.sizes:
-            prefixes *= float(comb(left, size))
+            prefixes = min(prefixes * min(comb(left, size), ENDLESS), ENDLESS)
             left, seen = left - size, seen + size
-            nodes = min(prefixes, float(n)) if listed else min(prefixes * (1 - np.exp(-n / prefixes)), float(n))
+            nodes = min(prefixes, float(n)) if listed else -prefixes * float(np.expm1(-n / prefixes))
             scores = (seen if splits.classes == "all" else size) * float(self.counts.sum()) * seen / C
             total += nodes * (4.0 * self._rank * D * columns / FLOPS + scores * (2.0 * D / FLOPS + 1 / COUNTED))
-        sets = min(float(splits.num_sets), float(n) * splits.num_tasks)
+        sets = float(min(splits.num_sets, n * splits.num_tasks))
         rows = float(np.bincount(self._labels).max()) * max(splits.sizes)
         return total + sets * 12.0 * rows * D * min(rows, D) / FLOPS
 

@@ -13,7 +13,7 @@ from forgetting.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from forgetting.auditing.accuracy_matrices import MatrixAudit
-    from forgetting.auditing.class_orders import ClassOrderAudit
+    from forgetting.auditing.class_order_result import ClassOrderAudit
     from forgetting.auditing.result import Audit
     from forgetting.core.progress import Progress
     from forgetting.dynamics.accuracy_matrices import AccuracyMatrices

@@ -17,7 +17,7 @@ from forgetting.report.document import Report, Section, summary_text
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
-    from forgetting.auditing.class_orders import ClassOrderAudit, ClassOrderMeasure, FoundClassOrder
+    from forgetting.auditing.class_order_result import ClassOrderAudit, ClassOrderMeasure, FoundClassOrder
 
 
 EQUAL = 1e-9  # difference of accuracies that is rounding
