@@ -97,6 +97,8 @@ RESULTS = {
     "hunt": lambda: fg.claims.get("lem:regret_bound").hunt(budget=12),
     "hunt that refutes": lambda: fg.claims.get("cor:dimensionality_bound", "rank equality").hunt(budget=30),
     "audit": lambda: fg.audit(gaussian()),
+    "matrices of accuracies": lambda: fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]]),
+    "audit of accuracies": lambda: fg.audit(fg.AccuracyMatrices([[[0.9, 0.1], [0.6, 0.8]], [[0.8, 0.1], [0.7, 0.8]]])),
     "audit of class orders": lambda: fg.audit(
         fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")
     ),

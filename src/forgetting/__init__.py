@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from forgetting import bounds, checks, claims, datasets, reductions, solver, studies, worstcase
     from forgetting.auditing import audit
     from forgetting.claims import certify
+    from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
     from forgetting.estimators import (
         ContinualClassifier,
         ContinualRegressor,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from forgetting.worstcase import adversarial_search, worst_case
 
 __all__ = [
+    "AccuracyMatrices",
     "Affine",
     "Ball",
     "Box",
@@ -130,6 +132,7 @@ use_bound_curves(_bound_curves)
 
 # What sits on top of runs and expectations is imported when first asked for, so that `import forgetting` stays quick.
 _LATER = {
+    "AccuracyMatrices": "forgetting.dynamics.accuracy_matrices",
     "ClassSplits": "forgetting.tasks.class_splits",
     "ContinualClassifier": "forgetting.estimators",
     "ContinualRegressor": "forgetting.estimators",

@@ -173,10 +173,14 @@ def pages(tmp_path_factory, browser):
     paths["report"].write_text(to_html(report), encoding="utf-8")
     paths["audit"].write_text(to_html(audit.to_report()), encoding="utf-8")
     paths["orders"].write_text(orders.to_html(), encoding="utf-8")
+    learned = [[0, 1, 2], [0, 1, 2], [2, 1, 0], [2, 1, 0]]
+    tables = [np.tri(3)[:, order] * 0.7 + 0.1 + 0.1 * rng.random((3, 3)) for order in learned]
+    paths["accuracies"] = folder / "accuracies.html"
+    fg.audit(fg.AccuracyMatrices(tables, learned)).write_page(paths["accuracies"])
     return paths
 
 
-@pytest.mark.parametrize("name", ["report", "audit", "orders"])
+@pytest.mark.parametrize("name", ["report", "audit", "orders", "accuracies"])
 @everywhere
 def test_a_page_can_be_read_at_every_width_and_in_both_schemes(browser, pages, name, width, dark):
     with browser.page(pages[name], width, dark) as page:

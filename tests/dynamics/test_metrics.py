@@ -189,8 +189,11 @@ def test_transfer_of_a_single_task_is_undefined():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.forgetting(R, ORDER, "best"), r"convention must be 'first', 'chaudhry' or 'max', got 'best'"),
-        (lambda: metrics.backward_transfer(R, ORDER, "first"), r"convention must be 'gem' or 'diaz', got 'first'"),
+        (
+            lambda: metrics.forgetting(R, ORDER, "best"),
+            r"convention must be one of first, chaudhry, .*pycil, got 'best'",
+        ),
+        (lambda: metrics.backward_transfer(R, ORDER, "first"), r"convention must be one of gem, diaz, .*, got 'first'"),
         (lambda: metrics.forward_transfer(R, ORDER), r"needs baseline="),
         (lambda: metrics.forward_transfer(R, ORDER, baseline=[0.1]), r"one value for each of 3 tasks, got \(1,\)"),
         (lambda: metrics.forgetting(R, [0, 1]), r"R has 3 rows, but the order has 2 tasks"),

@@ -120,6 +120,25 @@ def small_audit() -> auditing.Audit:
     return fg.audit(tasks())
 
 
+@cache
+def small_matrix_audit() -> auditing.MatrixAudit:
+    return fg.audit(fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]]))
+
+
+def accuracy_file() -> Path:
+    """A matrix of accuracies in the current folder."""
+    path = Path("accuracies.csv")
+    if not path.exists():
+        path.write_text("0.9,0.1\n0.6,0.8\n")
+    return path
+
+
+def continuum_logger() -> dict[str, Any]:
+    """What a Logger of Continuum holds after one task."""
+    epoch = {"predictions": np.ones(2), "targets": np.array([1, 0]), "task_ids": np.zeros(2)}
+    return {"test": {"performance": [[epoch]]}}
+
+
 def splits() -> fg.ClassSplits:
     return fg.ClassSplits(np.eye(6), list("abcabc"), 2, (np.eye(6), list("cbacba")))
 
@@ -634,7 +653,7 @@ GOOD_FOR = {
     "fg.families.levels": {"rates": ["None"], "sizes": ["None"], "clones": ["None"], "k": ["100", "5"]},
     "fg.reductions.classification_to_pocs": {"tasks": ["classes()"]},
     "fg.schemes.WeaklyRegularized": {"log_lambda": ["-5.0"]},
-    "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'"]},
+    "fg.metrics.forgetting": {"convention": ["'first'", "'chaudhry'", "'max'", "'mammoth'"]},
     "fg.orderings.Visits": {"tasks": ["orderings.TaskView(3)"]},
     "fg.metrics.backward_transfer": {"convention": ["'gem'", "'diaz'"]},
     "fg.metrics.forward_transfer": {"convention": ["'diaz'", "'gem'"]},
@@ -754,6 +773,33 @@ GOOD_FOR = {
     "fg.claims.Instance.extra": {"name": ["'gamma'"]},
     "fg.claims.unregister": {"label": ["'lem:regret_bound'"]},
     "fg.ConvexSets.nearest_in_intersection": {"method": ["'auto'", "'dykstra'"]},
+    "fg.AccuracyMatrices": {
+        "values": ["[[0.9, 0.1], [0.6, 0.8]]", "[[90, 10], [60, 80]]", "[[0.9], [0.6, 0.8]]"],
+        "orders": ["None", "[0, 1]"],
+        "before": ["None", "False", "[0.1, 0.2]"],
+        "names": ["['a', 'b']", "()"],
+        "runs": ["['first']", "()"],
+        "order_names": ["['forward']", "()"],
+        "notes": ["['mine']"],
+    },
+    "fg.AccuracyMatrices.from_predictions": {
+        "predictions": ["[[1, 0], [1, 1]]"],
+        "labels": ["[[1, 1], [1, 1]]"],
+        "tasks": ["[[0, 1], [0, 1]]"],
+    },
+    "fg.AccuracyMatrices.from_continuum": {"logger": ["continuum_logger()"], "subset": ["'test'"]},
+    "fg.AccuracyMatrices.load": {
+        "path": ["accuracy_file()", "[accuracy_file()]"],
+        "classifier": ["'CNN'", "'NME'"],
+        "stream": ["None"],
+    },
+    "fg.auditing.MatrixAudit.from_json": {"text": ["small_matrix_audit().to_json()"]},
+    "fg.auditing.MatrixAudit.metric": {"quantity": ["'forgetting'"], "word": ["'pycil'", "''"]},
+    "fg.auditing.MatrixAudit.to_text": {"width": ["80"]},
+    "fg.auditing.MatrixAudit.write_page": {"path": ["f'{secrets.token_hex(8)}.html'"]},
+    "fg.metrics.average_incremental": {"convention": ["'icarl'", "'diaz'"], "weights": ["None", "[10, 20]"]},
+    "fg.metrics.conventions": {"weights": ["None", "[10, 20]"]},
+    "fg.auditing.share_of_order": {"values": ["[1.0, 2.0, 4.0]"], "orders": ["['a', 'a', 'b']"], "level": ["0.9"]},
     "fg.auditing.Landscape": {
         "permutations": ["[[0, 1], [1, 0]]", "[[1, 0], [0, 1]]"],
         "values": ["[1.0, 2.0]", "[[1.0], [2.0]]"],
@@ -845,6 +891,8 @@ OBJECTS = {
     "fg.auditing.ClassOrderAudit": "small_class_orders()",
     "fg.auditing.ClassOrderMeasure": "small_class_orders().measures[0]",
     "fg.auditing.Landscape": "small_landscape()",
+    "fg.auditing.MatrixAudit": "small_matrix_audit()",
+    "fg.AccuracyMatrices": "fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]])",
     "fg.worstcase.DualCertificate": "small_worst().certificate",
     "fg.worstcase.Entry": "entry()",
     "fg.worstcase.Frontier": "small_frontier()",
@@ -869,7 +917,8 @@ RESULTS = {
     "fg.datasets.Tomography", "fg.bounds.Condition", "fg.bounds.Crossovers", "fg.bounds.Evaluation",
     "fg.bounds.Range", "fg.bounds.Row",
     "fg.bounds.Stretch", "fg.bounds.Table", "fg.claims.Certificate", "fg.claims.Claim", "fg.claims.Hunt",
-    "fg.claims.Evidence", "fg.claims.Record", "fg.claims.Sides", "fg.claims.Verdict", "fg.orderings.TaskView",
+    "fg.claims.Evidence", "fg.claims.Record", "fg.claims.Sides", "fg.claims.Verdict", "fg.metrics.Convention",
+    "fg.metrics.Conventions", "fg.auditing.MatrixAudit", "fg.orderings.TaskView",
     "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
     "fg.solver.History",
     "fg.solver.Solution", "fg.studies.Status", "fg.worstcase.DualCertificate", "fg.worstcase.Entry",
@@ -935,6 +984,9 @@ GOOD_FOR |= {
     f"{name}.load": {"path": [f"saved({OBJECTS[name]})"]}
     for name in (
         "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
+        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape",
+        "fg.auditing.MatrixAudit", "fg.solver.Solution", "fg.worstcase.Frontier", "fg.worstcase.TaskSearch",
+        "fg.worstcase.WorstCase",
         "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape", "fg.solver.Solution",
         "fg.auditing.ClassOrderAudit",
         "fg.worstcase.Frontier", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",

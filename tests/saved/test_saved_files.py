@@ -71,6 +71,11 @@ def gaussian() -> fg.RegressionTasks:
     return fg.families.gaussian(T=3, d=5, rank=2, seed=0)
 
 
+def accuracies() -> fg.AccuracyMatrices:
+    tables = [[[0.3, 0.2], [0.9, 0.1], [0.6, 0.8]], [[0.2, 0.3], [0.1, 0.8], [0.7, 0.5]]]
+    return fg.AccuracyMatrices(tables, [[0, 1], [1, 0]], True, ("cats", "dogs"), ("first", "second"))
+
+
 def sparse() -> fg.RegressionTasks:
     from scipy.sparse import csr_array
 
@@ -272,6 +277,14 @@ KINDS: dict[str, Kind] = {
     ),
     "instance": Kind(".npz", lambda path: instance().save(path), fg.claims.Instance.load, of_instance),
     "audit": Kind(".npz", lambda path: fg.audit(gaussian()).save(path), fg.auditing.Audit.load, of_audit),
+    "matrix_audit": saved(
+        lambda: fg.audit(accuracies()), fg.auditing.MatrixAudit.load,
+        "title", "columns", "runs", "unit", "orders", "by_place", "mean",
+    ),
+    "accuracy_matrices": saved(
+        accuracies, fg.AccuracyMatrices.load,
+        "values", "orders", "before", "names", "runs", "order_names",
+    ),
     "class_orders": saved(
         lambda: fg.audit(fg.ClassSplits(np.eye(12), 2 * list("abcdef"), tasks=3), order=list("fedcba")),
         fg.auditing.ClassOrderAudit.load, "class_names", "sizes", "num_orders", "drawn", "exact", "held_out",

@@ -7,6 +7,7 @@ The order matters: the worst order there is forgets 0.193 in one pass, ...
 """
 
 from forgetting.auditing import class_orders as _class_orders  # noqa: F401  (the audit of this kind registers itself)
+from forgetting.auditing.accuracy_matrices import ForgottenTask, MatrixAudit, MatrixMetric, OrderEffect
 from forgetting.auditing.api import audit
 from forgetting.auditing.class_order_result import (
     ClassOrderAudit,
@@ -23,10 +24,12 @@ from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch, search_orders
 from forgetting.auditing.order_statistics import (
     OrderDisparity,
+    OrderShare,
     OrderSpread,
     OrderVariance,
     SeedAgreement,
     order_disparity,
+    share_of_order,
 )
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.orders import FoundOrder
@@ -48,15 +51,20 @@ __all__ = [
     "Duplicate",
     "FewSeeds",
     "Fit",
+    "ForgottenTask",
     "FoundClassOrder",
     "FoundOrder",
     "Guarantee",
     "Influence",
     "Landscape",
+    "MatrixAudit",
+    "MatrixMetric",
     "Measure",
     "Offer",
     "OrderDisparity",
+    "OrderEffect",
     "OrderSearch",
+    "OrderShare",
     "OrderSpread",
     "OrderVariance",
     "OrderingRow",
@@ -84,6 +92,7 @@ __all__ = [
     "random_influence",
     "read_tasks",
     "search_orders",
+    "share_of_order",
     "subsample_rows",
 ]
 __dir__ = only(__all__)

@@ -12,9 +12,11 @@ from forgetting.core.registry import Registry
 from forgetting.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from forgetting.auditing.accuracy_matrices import MatrixAudit
     from forgetting.auditing.class_order_result import ClassOrderAudit
     from forgetting.auditing.result import Audit
     from forgetting.core.progress import Progress
+    from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
     from forgetting.schemes.base import SchemeLike
     from forgetting.tasks.class_splits import ClassSplits
 
@@ -23,6 +25,8 @@ Options = ParamSpec("Options")
 
 #: the audit of each kind, by the word that objects of this kind state in `audited_as`
 KINDS: Registry[Callable[..., Any]] = Registry("kind of audit")
+#: what makes such an object of a source, as of the name of a file with logged accuracies; None of all others
+READERS: list[Callable[[Any], Any]] = []
 
 
 def audits(kind: str) -> Callable[[Function], Function]:
@@ -36,6 +40,12 @@ def audits(kind: str) -> Callable[[Function], Function]:
         return function
 
     return keep
+
+
+def reads(function: Function) -> Function:
+    """Decorate a function that makes an object with an audit of its own of what `fg.audit` was given, or None."""
+    READERS.append(function)
+    return function
 
 
 class AnyAudit(Protocol[Options]):
@@ -54,6 +64,10 @@ class AnyAudit(Protocol[Options]):
         progress: Progress = False,
     ) -> ClassOrderAudit: ...
     @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, tasks: AccuracyMatrices, *, title: str | None = None, progress: Progress = False
+    ) -> MatrixAudit: ...
+    @overload
     def __call__(self, *arguments: Options.args, **options: Options.kwargs) -> Audit: ...
 
 
@@ -64,6 +78,7 @@ def or_own_audit(function: Callable[Options, Audit]) -> AnyAudit[Options]:
 
     @wraps(function)
     def call(tasks: Any, **options: Any) -> Any:
+        tasks = next((made for made in (read(tasks) for read in READERS) if made is not None), tasks)
         kind = getattr(tasks, "audited_as", None)
         if not isinstance(kind, str) or kind not in KINDS:
             return usual_audit(tasks, **options)

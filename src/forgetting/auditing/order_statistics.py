@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import fdtr, fdtri
 
 from forgetting.auditing.orders import GAIN, FoundOrder, first_least
-from forgetting.core.arrays import Array, IntArray, real_array
+from forgetting.core.arrays import Array, IntArray, as_list, as_number, real_array
 from forgetting.core.numerical import ROUNDING
 from forgetting.errors import InvalidInputError
 
@@ -311,4 +314,108 @@ def agreement_of(costs: Array) -> SeedAgreement:
         len({first_least(column) for column in columns}),
         len({first_least(-column) for column in columns}),
         correlation,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- some orders, some seeds
+
+
+@dataclass(frozen=True)
+class OrderShare:
+    """How much of the variance of runs is between orders, by a one-way model with random effects.
+
+    A run has the value mean + effect of its order + noise of its seed, both normal and independent: the share of the
+    order is the variance of its effect in the sum of both variances.
+
+    Attributes:
+        share: the estimate from mean squares, 0 if the orders differ less than noise alone makes them differ; None if
+            nothing differs, or `reason` says why it cannot be told.
+        low, high: the 95 % interval of the share (Wald 1940), exact for normal values and any numbers of runs; None
+            without noise.
+        p_value: the probability of orders that differ as much or more if the order has no effect (F test).
+        between, within: the standard deviations of the effect of the order and of the noise.
+        orders, runs: their numbers.
+        reason: why the share cannot be told; else empty.
+    """
+
+    share: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    between: float | None
+    within: float | None
+    orders: int
+    runs: int
+    reason: str = ""
+
+
+def share_of_order(values: Any, orders: Sequence[str], level: float = 0.95) -> OrderShare:
+    """The share of the order in the variance of runs; runs whose `orders` have equal words have the same order.
+
+    With g orders of n_i runs, theta = (variance of the effect) / (variance of the noise) and w_i = n_i/(1 + n_i theta),
+
+        sum_i w_i (mean_i - weighted mean)^2 / (g - 1) / (mean square within orders)
+
+    has the F distribution with g - 1 and N - g degrees of freedom, and falls with theta: the ends of the interval are
+    where it has the quantiles of that distribution (A. Wald, A note on the analysis of variance with unequal class
+    frequencies, Ann. Math. Statist. 11, 1940).
+
+    >>> found = share_of_order([1.0, 1.2, 2.0, 2.2, 4.0, 4.2], ["a", "a", "b", "b", "c", "c"])
+    >>> round(found.share, 3), round(found.low, 3), round(found.high, 3)
+    (0.991, 0.871, 1.0)
+    >>> share_of_order([1.0, 2.0], ["a", "b"]).reason
+    'every run has an order of its own, so that order and seed cannot be told apart'
+    """
+    array = real_array(values, "values")
+    names, level = [str(name) for name in as_list(orders, "orders")], as_number(level, "level", above=0, below=1)
+    if array.shape != (len(names),):
+        raise InvalidInputError(f"values: {array.shape} for the orders of {len(names)} runs")
+    groups = [array[[name == own for own in names]] for name in dict.fromkeys(names)]
+    N, g = len(array), len(groups)
+    reason = ""
+    if N < 2:
+        reason = "there is one run"
+    elif "" in names:
+        reason = f"the order of {names.count('')} of {N} runs is not known"
+    elif g == 1:
+        reason = "all runs have the same order"
+    elif g == N:
+        reason = "every run has an order of its own, so that order and seed cannot be told apart"
+    if reason:
+        return OrderShare(None, None, None, None, None, None, g, N, reason)
+    sizes = np.array([len(group) for group in groups], dtype=float)
+    means = np.array([group.mean() for group in groups])
+    inside = float(sum(((group - group.mean()) ** 2).sum() for group in groups)) / (N - g)
+    outside = float((sizes * (means - array.mean()) ** 2).sum()) / (g - 1)
+    rounding = (ROUNDING * float(np.abs(array).max())) ** 2
+    if inside <= rounding:
+        share = None if outside <= rounding else 1.0
+        same = "all runs have the same value" if share is None else "runs with the same order have the same value"
+        return OrderShare(share, None, None, None, math.sqrt(outside / sizes.mean()), 0.0, g, N, same)
+    effect = max((outside - inside) * (g - 1) / (N - float((sizes**2).sum()) / N), 0.0)
+
+    def ratio(theta: float) -> float:
+        weights = sizes / (1 + sizes * theta)
+        centre = (weights * means).sum() / weights.sum()
+        return float((weights * (means - centre) ** 2).sum() / (g - 1) / inside)
+
+    def end(tail: float) -> float:
+        target = float(fdtri(g - 1, N - g, tail))
+        if ratio(0.0) <= target:
+            return 0.0
+        top = 1.0
+        while ratio(top) > target:
+            top *= 4.0
+        theta = float(brentq(lambda x: ratio(x) - target, 0.0, top, xtol=1e-12, rtol=1e-12))
+        return theta / (1 + theta)
+
+    return OrderShare(
+        effect / (effect + inside),
+        end((1 + level) / 2),
+        end((1 - level) / 2),
+        float(1 - fdtr(g - 1, N - g, ratio(0.0))),
+        math.sqrt(effect),
+        math.sqrt(inside),
+        g,
+        N,
     )

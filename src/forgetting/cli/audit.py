@@ -23,7 +23,7 @@ from forgetting.files.outputs import check_output
 from forgetting.tasks import Problem
 
 if TYPE_CHECKING:
-    from forgetting.auditing import Audit, ClassOrderAudit
+    from forgetting.auditing import Audit, ClassOrderAudit, MatrixAudit
     from forgetting.tasks.class_splits import ClassSplits
 
 SOURCES = ("digits", "mnist")
@@ -107,8 +107,12 @@ def audit_command(
                                      (which classes form a task, and in which order)
       forgetting audit landscape.npz quantity=accuracy higher_is_better=true
                                      (values of orders; docs/audit.md)
+      forgetting audit logs.pyd      (accuracies of one's own networks, of any library;
+                                     docs/accuracy-matrices.md)
     """
     output = Output(as_json, out, force)
+    if names_matrices(words):
+        return audit_matrices(words, context, output)
     if names_values(words):
         return audit_values(words, context, output)
     source = replace(source, words=words)
@@ -146,7 +150,9 @@ def audit_command(
     _give(result, output, {} if landscape is None else {landscape: orders})
 
 
-def _give(result: Audit | ClassOrderAudit, output: Output, files: dict[Path, Content] | None = None) -> None:
+def _give(
+    result: Audit | ClassOrderAudit | MatrixAudit, output: Output, files: dict[Path, Content] | None = None
+) -> None:
     """Give an audit: as text, as JSON, or as a file of any ending; and other `files`."""
     from forgetting.report.saving import ENDINGS, file_content
 
@@ -286,3 +292,34 @@ def _only_own(context: typer.Context, own: Sequence[str], why: str) -> None:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name not in own and source is not None and source.name == "COMMANDLINE":
             raise InvalidInputError(f"{why}, and {parameter.opts[0]} is for tasks; leave {parameter.opts[0]} out")
+
+
+# ----------------------------------------------------------------------------------------------- matrices of accuracies
+
+
+def names_matrices(words: Sequence[str]) -> bool:
+    """Whether the files among the words of the command line are logs or matrices of accuracies, by their content.
+
+    >>> names_matrices(["tasks.csv"]), names_matrices([])
+    (False, False)
+    """
+    from forgetting.dynamics.accuracy_matrices import holds_matrices
+
+    files = [word for word in words if "=" not in word or os.path.exists(word)]
+    return bool(files) and all(map(holds_matrices, files))
+
+
+def audit_matrices(words: Sequence[str], context: typer.Context, output: Output) -> None:
+    """Audit accuracies: metrics by each convention, uncertainty over runs, how much the order matters."""
+    from forgetting.auditing import audit
+    from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
+
+    files = [word for word in words if "=" not in word or os.path.exists(word)]
+    _only_own(context, OWN, f"{files[0]} holds accuracies")
+    output.check(files, more=(".txt",))
+
+    def read(classifier: str = "CNN", stream: str | None = None) -> AccuracyMatrices:
+        return AccuracyMatrices.load(files, classifier=classifier, stream=stream)
+
+    matrices = call_with(read, values_in([word for word in words if word not in files]), files[0])
+    _give(audit(matrices), output)

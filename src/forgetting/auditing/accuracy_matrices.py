@@ -1,0 +1,479 @@
+"""The audit of matrices of accuracies: metrics by each convention, uncertainty over runs, the share of the order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from forgetting.auditing.kinds import audits, reads
+from forgetting.auditing.order_statistics import OrderShare, share_of_order
+from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_path
+from forgetting.core.text import joined, one_line
+from forgetting.dynamics import metrics
+from forgetting.dynamics.accuracy_matrices import (
+    AccuracyMatrices,
+    drawn_matrix,
+    holds_matrices,
+    mean_matrix,
+)
+from forgetting.errors import InvalidInputError, ProblemFileError
+from forgetting.figures.items import Item, Matrix, Table
+from forgetting.figures.text_formats import table_text
+from forgetting.report.document import Report, Section, summary_text
+from forgetting.report.html import to_html
+from forgetting.report.provenance import versions
+from forgetting.report.saving import write_file
+from forgetting.results import PlainResult
+
+LEVEL = 0.95
+DERIVED = ("positive_backward_transfer", "remembering")  # numbers of Continuum that are functions of others
+#: the numbers whose variance is split into order and seed, by the functions of `fg.metrics` and their conventions
+COMPARED = (
+    ("average_accuracy", ""),
+    ("average_incremental", "icarl"),
+    ("forgetting", "avalanche"),
+    ("backward_transfer", "gem"),
+)
+
+
+@dataclass(frozen=True)
+class MatrixMetric:
+    """A number by one formula, for each run, with its uncertainty.
+
+    Attributes:
+        quantity, word: the function of `fg.metrics`, and its convention.
+        formula: as in `fg.metrics.conventions`.
+        sources: the libraries and papers that give this number, each with its name for the number.
+        values: of each run.
+        mean, sd: over runs; sd is None for one run.
+        low, high: the 95 % interval of the mean, by Student's t over runs, or over orders if orders were repeated; None
+            for one run (or one order).
+    """
+
+    quantity: str
+    word: str
+    formula: str
+    sources: tuple[str, ...]
+    values: tuple[float, ...]
+    mean: float
+    sd: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def name(self) -> str:
+        """The quantity in words."""
+        return self.quantity.replace("_", " ").replace("average incremental", "average incremental accuracy")
+
+
+@dataclass(frozen=True)
+class ForgottenTask:
+    """A task (or a place in the order): its accuracy right after it was learned and in the last row, mean over runs.
+
+    `forgotten` is the difference, with its 95 % interval as that of a metric.
+    """
+
+    name: str
+    learned: float
+    last: float
+    forgotten: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class OrderEffect:
+    """The share of the order in the variance of a number over runs."""
+
+    name: str
+    word: str
+    of: OrderShare
+
+
+@dataclass(frozen=True, repr=False)
+class MatrixAudit(PlainResult):
+    """The result of `fg.audit` for matrices of accuracies; all accuracies are fractions.
+
+    Attributes:
+        title: the title of the pages.
+        tasks: a row for each task that was learned.
+        columns: the names of the columns of `mean`: all tasks, or places in the order.
+        runs: the names of the runs.
+        unit: the unit of the matrices that were read.
+        doubts: signs of another convention, which come first.
+        metrics: a row for each formula.
+        effects: how much of the variance is between orders.
+        mean: (steps, T), the mean over runs, with tasks in the order of learning; None where no run has a value.
+        by_place: whether the columns of `mean` are places in the order, since runs have different orders.
+        orders: the number of different orders.
+        notes: where the numbers are from.
+
+    >>> import forgetting as fg
+    >>> audit = fg.audit(fg.AccuracyMatrices([[[0.9, 0.1], [0.6, 0.8]], [[0.9, 0.2], [0.7, 0.8]]]))
+    >>> metric = audit.metric("backward_transfer", "gem")
+    >>> round(metric.mean, 3), round(metric.low, 3), round(metric.high, 3)
+    (-0.25, -0.885, 0.385)
+    """
+
+    kind = "matrix audit"
+
+    title: str
+    tasks: tuple[ForgottenTask, ...]
+    columns: tuple[str, ...]
+    runs: tuple[str, ...]
+    unit: str
+    doubts: tuple[str, ...]
+    metrics: tuple[MatrixMetric, ...]
+    effects: tuple[OrderEffect, ...]
+    mean: tuple[tuple[float | None, ...], ...]
+    by_place: bool
+    orders: int
+    notes: tuple[str, ...]
+
+    def metric(self, quantity: str, word: str = "") -> MatrixMetric:
+        """The number by a function of `fg.metrics` and a convention; the first one without a convention."""
+        for metric in self.metrics:
+            if metric.quantity == quantity and word in ("", metric.word):
+                return metric
+        known = ", ".join(f"{metric.quantity} {metric.word}".strip() for metric in self.metrics)
+        raise InvalidInputError(f"no metric {quantity!r:.60} {word!r:.40}; there are {known}")
+
+    @property
+    def headline(self) -> str:
+        runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
+        return f"Audit of {self.title}: {len(self.tasks)} tasks, {runs}"
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Signs of another convention, then the numbers, in a few sentences."""
+        return (*self.doubts, *_sentences(self))
+
+    def _num_rows(self) -> int:
+        return len(self.metrics)
+
+    def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
+        chosen = [self.metrics[row] for row in rows]
+        columns: dict[str, Any] = {"metric": [metric.name for metric in chosen]}
+        columns["formula"] = [metric.formula for metric in chosen]
+        columns["mean"] = [metric.mean for metric in chosen]
+        if len(self.runs) > 1 or full:
+            columns |= {name: [getattr(metric, name) for metric in chosen] for name in ("sd", "low", "high")}
+        if full:
+            columns["given by"] = ["; ".join(metric.sources) for metric in chosen]
+        return columns
+
+    def _remarks(self) -> tuple[str, ...]:
+        return self.findings[:2]
+
+    def figure(self) -> Matrix:
+        """The mean accuracies over runs, in per cent: a row for each step."""
+        mean = np.array([[np.nan if value is None else value for value in row] for row in self.mean])
+        return drawn_matrix(mean, self.columns, self.by_place, len(self.runs))
+
+    def to_report(self) -> Report:
+        """The figures and tables as data, for the renderers of `forgetting.report`."""
+        return _report(self)
+
+    def to_text(self, width: int = 80) -> str:
+        """A page for a terminal that is `width` characters wide."""
+        columns = as_count(width, "width", least=1)
+        report = self.to_report()
+        tables = [table_text(item, columns) for item in report.items() if isinstance(item, Table)]
+        return "\n\n".join([summary_text(report, columns), *tables])
+
+    def to_html(self) -> str:
+        """A page for a browser, as a single HTML file."""
+        return to_html(self.to_report())
+
+    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
+        write_file(self.to_report(), as_path(path), force=force)
+
+    def _check(self) -> None:
+        if not self.effects or not self.tasks:
+            raise ProblemFileError("no tasks, or no effects of the order")
+        if any(len(metric.values) != len(self.runs) for metric in self.metrics):
+            raise ProblemFileError(f"a metric has not one value for each of {len(self.runs)} runs")
+        if not self.metrics or not self.mean or any(len(row) != len(self.columns) for row in self.mean):
+            raise ProblemFileError(f"no metrics, or rows of the mean matrix without {len(self.columns)} columns")
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+@reads
+def matrices_in(source: Any) -> AccuracyMatrices | None:
+    """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else.
+
+    An array is refused: its numbers alone do not say that they are accuracies.
+    """
+    if isinstance(source, np.ndarray) and source.ndim in (2, 3) and source.shape[-2] - source.shape[-1] in (0, 1):
+        raise InvalidInputError(
+            f"an array of shape {source.shape} does not say what it is: for accuracies (steps x tasks, or runs x "
+            "steps x tasks) give fg.AccuracyMatrices(R), for tasks (X, y, task)"
+        )
+    files = [source] if isinstance(source, str | PathLike) else source
+    if not isinstance(files, list | tuple) or not files or not all(isinstance(name, str | PathLike) for name in files):
+        return None
+    return AccuracyMatrices.load(list(files)) if all(map(holds_matrices, files)) else None
+
+
+@audits(AccuracyMatrices.audited_as)
+def audit_matrices(tasks: AccuracyMatrices, *, title: str | None = None) -> MatrixAudit:
+    """The metrics of matrices of accuracies by every convention, their uncertainty over runs, and signs of mistakes.
+
+    Args:
+        tasks: the matrices.
+        title: the title of the pages.
+    """
+    scale = 100.0 if tasks.unit == "per cent" else 1.0
+    values = tasks.values / scale
+    before = None if tasks.before is None else tasks.before / scale
+    T = tasks.num_tasks
+    orders = np.tile(np.arange(T), (len(values), 1)) if tasks.orders is None else tasks.orders
+    rows = []
+    for run, order in enumerate(orders):
+        lost = [task for task in np.unique(order[order >= 0]).tolist() if np.isnan(values[run, -1, task])]
+        if lost:
+            raise InvalidInputError(
+                f"run {one_line(tasks.runs[run], 40)}: task {one_line(tasks.names[lost[0]], 40)} was not evaluated in "
+                "the last row, which all metrics need; give the accuracies of all tasks after the last step"
+            )
+        table = values[run] if before is None else np.vstack([before[run], values[run]])
+        rows.append(metrics.conventions(table, order, before=before is not None).rows)
+    found = _metrics(rows, tasks.order_names)
+    effects = []
+    for quantity, word in COMPARED:
+        mine = [metric for metric in found if metric.quantity == quantity and metric.word == word]
+        effects += [
+            OrderEffect(metric.name, metric.word, share_of_order(metric.values, tasks.order_names)) for metric in mine
+        ]
+    mean, columns, by_place = mean_matrix(tasks)
+    name = title if title is not None else _title(tasks)
+    return MatrixAudit(
+        title=as_kind(name, str, "a text", "title: "),
+        tasks=_forgotten(tasks, values, orders),
+        columns=columns,
+        runs=tasks.runs,
+        unit=tasks.unit,
+        doubts=tuple(map(str, tasks.doubts)),
+        metrics=found,
+        effects=tuple(effects),
+        mean=tuple(tuple(map(_known, row)) for row in (mean / scale).tolist()),
+        by_place=by_place,
+        orders=len(set(tasks.order_names)),
+        notes=tasks.notes,
+    )
+
+
+def _title(tasks: AccuracyMatrices) -> str:
+    files = dict.fromkeys(Path(run.partition(",")[0]).name for run in tasks.runs)
+    return one_line(next(iter(files)), 60) if len(files) == 1 and "." in next(iter(files)) else "accuracy matrices"
+
+
+def _known(value: float) -> float | None:
+    """The value; None in place of NaN."""
+    return None if value != value else value
+
+
+def _metrics(rows: Sequence[Sequence[metrics.Convention]], orders: Sequence[str]) -> tuple[MatrixMetric, ...]:
+    """A row for each formula that all runs have a value for, with all who give it."""
+    found: dict[tuple[str, str], MatrixMetric] = {}
+    for place, row in enumerate(rows[0]):
+        values = [run[place].value for run in rows]
+        if any(value is None for value in values):
+            continue
+        key, source = (row.quantity, row.formula), f"{row.library}: {row.theirs}"
+        if key in found:
+            known = found[key]
+            found[key] = MatrixMetric(**{**vars(known), "sources": (*known.sources, source)})
+            continue
+        numbers = np.array(values, dtype=float)
+        sd = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
+        low, high = _interval(numbers, orders)
+        quantity = row.theirs if row.theirs in DERIVED else row.quantity
+        found[key] = MatrixMetric(
+            quantity, row.word, row.formula, (source,), tuple(numbers.tolist()), float(numbers.mean()), sd, low, high
+        )
+    names = [*dict.fromkeys(row.quantity for row in rows[0]), *DERIVED]
+    return tuple(sorted(found.values(), key=lambda metric: names.index(metric.quantity)))
+
+
+def _interval(values: Array, orders: Sequence[str]) -> tuple[float | None, float | None]:
+    """The 95 % interval of the mean by Student's t: over runs, or over the means of orders if orders were repeated.
+
+    Runs with one order are no independent draws of orders, so that they count once.
+
+    >>> [round(end, 4) for end in _interval(np.array([0.0, 1.0, 1.0]), ["a", "b", "b"])]
+    [-5.6864, 7.0198]
+    """
+    names, centre = list(orders), float(values.mean())
+    known = dict.fromkeys(names)
+    if "" not in known and 1 < len(known) < len(values):
+        values = np.array([values[[name == own for own in names]].mean() for name in known])
+    if len(values) < 2:
+        return None, None
+    half = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(len(values)))
+    return centre - half, centre + half
+
+
+def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tuple[ForgottenTask, ...]:
+    """What each task that was learned has lost, over the runs that learned it."""
+    found = []
+    columns, by_place = mean_matrix(tasks)[1:]
+    names = [f"at place {place}" for place in columns] if by_place and tasks.orders is None else tasks.names
+    for task, name in enumerate(names):
+        runs, steps = np.nonzero(orders == task)
+        runs, first = np.unique(runs, return_index=True)
+        if not runs.size:
+            continue
+        learned, last = values[runs, steps[first], task], values[runs, -1, task]
+        low, high = _interval(learned - last, [tasks.order_names[run] for run in runs])
+        found.append(
+            ForgottenTask(name, float(learned.mean()), float(last.mean()), float((learned - last).mean()), low, high)
+        )
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------------------------ the page
+
+
+def _per_cent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _with_interval(metric: MatrixMetric) -> str:
+    words = _per_cent(metric.mean)
+    if metric.low is None or metric.high is None:
+        return words
+    return f"{words} (95 % interval {100 * metric.low:.1f} to {100 * metric.high:.1f})"
+
+
+def _sentences(audit: MatrixAudit) -> list[str]:
+    said: list[str] = []
+    runs = len(audit.runs)
+    parts = [
+        f"{_with_interval(metric)} {when}"
+        for quantity, word, when in (
+            ("average_accuracy", "", "after the last task"),
+            ("average_incremental", "icarl", "on average after each task"),
+        )
+        for metric in audit.metrics
+        if (metric.quantity, metric.word) == (quantity, word)
+    ]
+    said.append(f"{f'Over {runs} runs, the' if runs > 1 else 'The'} average accuracy is {', and '.join(parts)}.")
+    if runs == 1:
+        said[-1] += " There is one run, so that nothing is known of the uncertainty: run other seeds and orders."
+    for quantity, words in (("forgetting", "mean forgetting"), ("backward_transfer", "backward transfer")):
+        ways = [metric for metric in audit.metrics if metric.quantity == quantity]
+        if len(audit.tasks) > 1 and len(ways) > 1:
+            low, high = min(ways, key=lambda way: way.mean), max(ways, key=lambda way: way.mean)
+            if high.mean - low.mean > 0.0005:
+                said.append(
+                    f"The same accuracies have a {words} of {_per_cent(low.mean)} by {_who(low)}, and of "
+                    f"{_per_cent(high.mean)} by {_who(high)}: say which formula a number is of."
+                )
+    most = max(audit.tasks, key=lambda task: task.forgotten)
+    if len(audit.tasks) > 1 and most.forgotten > 0:
+        said.append(
+            f"Task {one_line(most.name, 40)} is forgotten most: {_per_cent(most.learned)} right after it was learned, "
+            f"{_per_cent(most.last)} in the end."
+        )
+    said.append(_order_sentence(audit.effects[0]))
+    return said
+
+
+def _who(metric: MatrixMetric) -> str:
+    return joined(dict.fromkeys(source.partition(":")[0] for source in metric.sources))
+
+
+def _order_sentence(first: OrderEffect) -> str:
+    effect, name = first.of, first.name
+    if effect.share is None or effect.low is None or effect.high is None:
+        if effect.share is None:
+            return f"How much the order explains cannot be told: {effect.reason}."
+        return f"The order explains all differences of the {name}: {effect.reason}."
+    return (
+        f"The order explains {100 * effect.share:.0f} % of the variance of the {name} over runs (95 % interval "
+        f"{100 * effect.low:.0f} to {100 * effect.high:.0f} %; {effect.orders} orders, {effect.runs} runs, normal "
+        f"effects): orders differ by a standard deviation of {_per_cent(effect.between or 0.0)}, seeds by "
+        f"{_per_cent(effect.within or 0.0)}."
+    )
+
+
+def _report(audit: MatrixAudit) -> Report:
+    items: list[Item] = [_metric_table(audit), audit.figure(), _task_table(audit)]
+    if any(effect.of.share is not None for effect in audit.effects):
+        items.append(_effect_table(audit))
+    meta = {
+        "tasks": len(audit.tasks),
+        "runs": list(audit.runs),
+        "orders": audit.orders,
+        "unit": audit.unit,
+        "notes": list(audit.notes),
+        "versions": versions(),
+    }
+    section = Section("accuracies", "Accuracies", "", tuple(items))
+    return Report(audit.headline, (section,), meta, audit.findings, audit.notes, lead="matrix")
+
+
+def _metric_table(audit: MatrixAudit) -> Table:
+    several = len(audit.runs) > 1
+    heads = ("metric", "%", *(("sd", "95 % interval") if several else ()), "formula", "given by")
+    rows = []
+    for metric in audit.metrics:
+        ends = "-" if metric.low is None else f"{100 * metric.low:.1f} to {100 * (metric.high or 0.0):.1f}"
+        spread = (f"{100 * metric.sd:.1f}", ends) if several and metric.sd is not None else ()
+        rows.append(
+            (metric.name, f"{100 * metric.mean:.2f}", *spread, metric.formula, "; ".join(metric.sources))
+        )  # fmt: skip
+    caption = (
+        "R[i, j] is the accuracy on the j-th task that was learned after the i-th, of T; b[j] that before learning; "
+        "n[j] the number of test rows (taken as equal here)."
+    )
+    if several:
+        over = "orders" if 1 < audit.orders < len(audit.runs) else "runs"
+        caption += f" Intervals are those of the mean, by Student's t over {over}."
+    return Table("metrics", "Metrics by each convention", caption, heads, tuple(rows))
+
+
+def _task_table(audit: MatrixAudit) -> Table:
+    several = len(audit.runs) > 1
+    heads = (
+        "task",
+        "right after learning, %",
+        "in the end, %",
+        "forgotten, %",
+        *(("95 % interval",) if several else ()),
+    )
+    rows = []
+    for task in audit.tasks:
+        numbers = (f"{100 * value:.1f}" for value in (task.learned, task.last, task.forgotten))
+        ends = "-" if task.low is None else f"{100 * task.low:.1f} to {100 * (task.high or 0.0):.1f}"
+        rows.append((one_line(task.name, 40), *numbers, *((ends,) if several else ())))
+    return Table("tasks", "What each task has lost", "", heads, tuple(rows))
+
+
+def _effect_table(audit: MatrixAudit) -> Table:
+    heads = ("metric", "share of the order, %", "95 % interval", "sd of orders, %", "sd of seeds, %", "p")
+    rows: list[tuple[str, ...]] = []
+    for effect in audit.effects:
+        of = effect.of
+        if of.share is None:
+            rows.append((effect.name, "-", of.reason, "-", "-", "-"))
+            continue
+        ends = of.reason if of.low is None else f"{100 * of.low:.0f} to {100 * (of.high or 0.0):.0f}"
+        deviations = (f"{100 * (value or 0.0):.2f}" for value in (of.between, of.within))
+        p = "-" if of.p_value is None else f"{of.p_value:.2g}"
+        rows.append((effect.name, f"{100 * of.share:.0f}", ends, *deviations, p))
+    caption = (
+        "The variance of a run is that of its order and that of its seed (one-way random effects, both normal; "
+        "interval of Wald 1940). p: the probability of orders that differ as much if the order had no effect."
+    )
+    return Table("order", "How much the order explains", caption, heads, tuple(rows))
