@@ -23,6 +23,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from forgetting.compute.devices import HOST, Device
 from forgetting.compute.threads import cores, one_thread
@@ -316,7 +317,7 @@ class RidgeState:
         return {}
 
     def decomposed(self, intercept: bool) -> Decomposition:
-        """The singular value decomposition that gives the solutions for all penalties; made once."""
+        """What gives the solutions for all penalties; made once."""
         if intercept not in self._decompositions:
             self._decompositions[intercept] = self._decomposed(intercept)
         return self._decompositions[intercept]
@@ -330,12 +331,7 @@ class RidgeState:
             M, z = R[:, 1:], Z
         else:
             M, z = R[1:, 1:], Z[1:]
-        left, sigma, right = np.linalg.svd(M, full_matrices=False)
-        inner = left.T @ z
-        beside = np.maximum(np.einsum("ij,ij->j", z, z) - np.einsum("ij,ij->j", inner, inner), 0.0)
-        top = float(np.max(sigma, initial=0.0))
-        error = self.rounding * (float(np.linalg.norm(R[:, 1:])) / top if top else 1.0)
-        return Decomposition(self, intercept, sigma, right, inner, self.left + beside, error)
+        return Decomposition(self, intercept, M, z, float(np.linalg.norm(R[:, 1:])))
 
     def squared_errors(self, coef: Array, intercept: Array) -> Array:
         """sum_i s_i (y_i - x_i.w - b)^2 for w (..., c, d) and b (..., c), in the shape of b."""
@@ -365,30 +361,80 @@ class Strengths(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """The singular value decomposition of the centred rows (with an intercept) or of the rows themselves (without).
+    """The centred rows (with an intercept) or the rows themselves (without), as R beside Z, and what follows from them.
+
+    A single penalty needs another QR factorisation; several, a choice among them and bounds need the singular value
+    decomposition, which is made once and takes many times as long.
 
     Attributes:
         state: the rows.
         intercept: whether there is an intercept.
-        sigma: the singular values.
-        right: the right singular vectors, as rows.
-        inner: the targets along the left singular vectors, (len(sigma), c).
-        left: the squared lengths of what is orthogonal to these, (c,).
-        error: a bound on the backward error, relative to the largest singular value.
+        matrix: R, (d, d) or, without an intercept, (d + 1, d).
+        targets: Z, in as many rows.
+        size: the root of the sum of squares of all entries of the rows, for the error.
     """
 
     state: RidgeState
     intercept: bool
-    sigma: Array
-    right: Array
-    inner: Array
-    left: Array
-    error: float
+    matrix: Array
+    targets: Array
+    size: float
+
+    @cached_property
+    def _parts(self) -> tuple[Array, Array, Array]:
+        """Singular values, right singular vectors as rows, and the targets along the left ones, (values, c)."""
+        with one_thread():
+            left, sigma, right = np.linalg.svd(self.matrix, full_matrices=False)
+            return sigma, right, left.T @ self.targets
+
+    @property
+    def sigma(self) -> Array:
+        """The singular values."""
+        return self._parts[0]
+
+    @cached_property
+    def left(self) -> Array:
+        """The squared lengths of what no w and b can fit, (c,)."""
+        inner = self._parts[2]
+        beside = np.einsum("ij,ij->j", self.targets, self.targets) - np.einsum("ij,ij->j", inner, inner)
+        return np.asarray(self.state.left + np.maximum(beside, 0.0))
+
+    @cached_property
+    def error(self) -> float:
+        """A bound on the backward error, relative to the largest singular value."""
+        top = float(np.max(self.sigma, initial=0.0))
+        return self.state.rounding * (self.size / top if top else 1.0)
 
     def solution(self, alpha: float) -> tuple[Array, Array]:
         """w (c, d) and b (c,) for a penalty; without one, the shortest w of all least-squares solutions."""
-        coef = (self._gains(alpha)[:, None] * self.inner).T @ self.right
-        return coef, self.intercepts(coef)
+        if alpha not in self._last:
+            if alpha > 0 and "_parts" not in vars(self):
+                coef = self._penalised(alpha)
+            else:
+                _, right, inner = self._parts
+                coef = (self._gains(alpha)[:, None] * inner).T @ right
+            self._last.clear()
+            self._last[alpha] = coef, self.intercepts(coef)
+        coef, intercepts = self._last[alpha]
+        return coef.copy(), intercepts.copy()
+
+    @cached_property
+    def _last(self) -> dict[float, tuple[Array, Array]]:
+        """The last solution, which predictions ask for again and again."""
+        return {}
+
+    def _penalised(self, alpha: float) -> Array:
+        """w for a penalty, from the triangle of R and sqrt(alpha) I."""
+        d, c = self.matrix.shape[1], self.targets.shape[1]
+        with one_thread():
+            R, Z = self.matrix, self.targets
+            if not self.intercept:
+                Q, R = np.linalg.qr(R)
+                Z = Q.T @ Z
+            R, Z = np.array(R, order="F"), np.array(Z, order="F")
+            penalty, nothing = np.asfortranarray(np.sqrt(alpha) * np.eye(d)), np.zeros((d, c), order="F")
+            add_rows(R, Z, penalty, nothing, triangular=True)
+            return np.asarray(solve_triangular(R, Z, check_finite=False).T)
 
     def intercepts(self, coef: Array) -> Array:
         """b for w of the shape (..., c, d); 0 without an intercept."""
@@ -410,7 +456,7 @@ class Decomposition:
         """The squared errors on the rows themselves for several penalties, and the degrees of freedom."""
         fitted = self.sigma * np.array([self._gains(alpha) for alpha in alphas.tolist()]).reshape(len(alphas), -1)
         missed = np.where(alphas[:, None] > 0, alphas[:, None] / (self.sigma**2 + alphas[:, None]), 1 - fitted)
-        errors = missed**2 @ self.inner**2 + self.left
+        errors = missed**2 @ self._parts[2] ** 2 + self.left
         return Strengths(alphas, errors, fitted.sum(axis=1) + self.intercept)
 
     def generalised(self, alphas: Array) -> Array:
