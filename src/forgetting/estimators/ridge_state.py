@@ -407,16 +407,17 @@ class Decomposition:
 
     def solution(self, alpha: float) -> tuple[Array, Array]:
         """w (c, d) and b (c,) for a penalty; without one, the shortest w of all least-squares solutions."""
-        if alpha not in self._last:
+        found = self._last.get(alpha)
+        if found is None:
             if alpha > 0 and "_parts" not in vars(self):
                 coef = self._penalised(alpha)
             else:
                 _, right, inner = self._parts
                 coef = (self._gains(alpha)[:, None] * inner).T @ right
+            found = coef, self.intercepts(coef)
             self._last.clear()
-            self._last[alpha] = coef, self.intercepts(coef)
-        coef, intercepts = self._last[alpha]
-        return coef.copy(), intercepts.copy()
+            self._last[alpha] = found
+        return found[0].copy(), found[1].copy()
 
     @cached_property
     def _last(self) -> dict[float, tuple[Array, Array]]:
