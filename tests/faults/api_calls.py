@@ -166,7 +166,9 @@ def odd_call(target: Target, choose: Choose) -> Call:
         name = choose(target.parameters)
         good = given.get(name) or (good_pieces(target, name) or ["None"])[0]
         if choose((False, True)) and ("(" in good or "[" in good) and not good.startswith("changed"):
-            guises = [how for how in (*GUISES, *FORMATS) if how != "huge view" or "Continual" not in target.name]
+            guises = [
+                how for how in (*GUISES, *FORMATS) if how != "huge view" or not target.name.startswith(ESTIMATORS)
+            ]
             given[name] = f"changed({good}, {choose(guises)!r})"  # scikit-learn adds up huge views, for hours
         else:
             given[name] = choose([piece for piece in ODD if name not in WORK or piece not in HUGE])
@@ -220,6 +222,7 @@ def sklearn_may_warn() -> None:
     campaign.warnings.simplefilter("ignore", DataConversionWarning)
 
 
+ESTIMATORS = "fg.Continual", "fg.IncrementalRidge"
 SKLEARN = ValueError, TypeError, AttributeError, OverflowError  # of its validation
 
 
@@ -234,7 +237,7 @@ def is_allowed(error: Exception, name: str) -> bool:
         return True
     if name.endswith("__getitem__") and isinstance(error, IndexError):  # by which Python ends a loop
         return True
-    if not name.startswith("fg.Continual"):
+    if not name.startswith(ESTIMATORS):
         return False
     if isinstance(error, RuntimeWarning):  # of arithmetic that scikit-learn does by itself, as in `score`
         return "outside the package" in campaign.name_defect(error)

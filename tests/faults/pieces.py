@@ -73,6 +73,14 @@ def regressor() -> fg.ContinualRegressor:
     return fg.ContinualRegressor().fit(matrix(), vector())
 
 
+def ridge() -> fg.IncrementalRidge:
+    return fg.IncrementalRidge().fit(matrix(), vector())
+
+
+def ridge_classifier() -> fg.IncrementalRidgeClassifier:
+    return fg.IncrementalRidgeClassifier().fit(matrix(), [0, 1, 0, 1])
+
+
 def classifier() -> fg.ContinualClassifier:
     return fg.ContinualClassifier().fit(matrix(), [0, 1, 0, 1])
 
@@ -645,6 +653,23 @@ GOOD_FOR = {
     "fg.ContinualClassifier.partial_fit": {"y": ["[0, 1, 0, 1]"], "classes": ["[0, 1]"], "order": ["None"]},
     "fg.ContinualClassifier.score": {"y": ["[0, 1, 0, 1]"]},
     "fg.ContinualRegressor.fit": {"order": ["None"]},
+    **{
+        f"fg.IncrementalRidge{kind}{name}": pieces
+        for kind, y, head in (("", "vector()", "ridge()"), ("Classifier", "[0, 1, 0, 1]", "ridge_classifier()"))
+        for name, pieces in {
+            "": {"alpha": ["0.5", "'gcv'"], "keep_tasks": ["True"], "features": ["None", "3"]},
+            ".fit": {"y": [y], "task_id": ["None"]},
+            ".partial_fit": {"y": [y], "classes": ["[0, 1, 2]"], "task_id": ["None"]},
+            ".score": {"y": [y]},
+            ".learn_batches": {"batches": [f"[(matrix(), {y})]"]},
+            ".learn_source": {"X": ["matrix()"], "y": [y]},
+            ".merge": {"other": [head]},
+            ".load": {"path": [f"saved({head})"], "features": ["None"]},
+            ".path": {"X": ["None", "matrix()"], "y": ["None", y], "alphas": ["[0.1, 1.0]"], "by": ["'gcv'", "'rows'"]},
+            ".predict": {"alphas": ["None", "[0.1, 1.0]"]},
+            ".decision_function": {"alphas": ["None", "[0.1, 1.0]"]},
+        }.items()
+    },
     "fg.ContinualRegressor.partial_fit": {"order": ["None"]},
     "fg.families.repeated": {"n": ["2"]},
     "fg.families.catastrophic": {"eps": ["3.0"]},
@@ -855,6 +880,8 @@ OBJECTS = {
     "fg.ClassificationTasks": "classes()",
     "fg.ContinualClassifier": "classifier()",
     "fg.ContinualRegressor": "regressor()",
+    "fg.IncrementalRidge": "ridge()",
+    "fg.IncrementalRidgeClassifier": "ridge_classifier()",
     "fg.ConvexSets": "sets()",
     "fg.CustomSet": "fg.CustomSet(lambda w: 0 * w, 3)",
     "fg.Expectation": "fg.expect(tasks(), orderings.WithReplacement(), [1, 3], method='monte-carlo', runs=4)",
@@ -929,9 +956,9 @@ TRUSTED = {
     "visits", "batch", "learn", "start", "gains", "precise_gain", "scores", "nearest", "nearest_from", "reach",
     "weights", "probabilities", "limit", "check", "draw", "sides", "precise", "missing", "settle", "compute",
     "with_dim", "equations", "get_metadata_routing", "set_fit_request", "set_partial_fit_request",
-    "set_predict_request", "set_score_request", "set_params", "get_params", "append", "clear", "copy", "count",
-    "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function", "rebuilt", "file_arrays",
-    "from_file_arrays", "adopt", "settings",
+    "set_predict_request", "set_score_request", "set_decision_function_request", "set_params", "get_params",
+    "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function",
+    "rebuilt", "file_arrays", "from_file_arrays", "adopt", "settings",
 }
 # fmt: on
 #: they bring their own data, which takes long, or write to places of their own
@@ -951,6 +978,8 @@ LEFT_OUT |= {
 }
 #: refused without T and d, or tasks; and without a picture
 LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot", "fg.ClassSplits.plot"}
+#: refused without rows, or a task
+LEFT_OUT |= {"fg.IncrementalRidge.unlearn", "fg.IncrementalRidgeClassifier.unlearn"}
 SLOW = {
     "fg.audit",
     "fg.auditing.audit",

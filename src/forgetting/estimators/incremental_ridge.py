@@ -263,6 +263,8 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         >>> model.coef_.round(6), round(model.intercept_, 6)
         (array([2.]), 1.0)
         """
+        if not isinstance(batches, Iterable):
+            raise InvalidInputError(f"batches: expected pairs (X, y) one after another, got {type(batches).__name__}")
         for number, batch in enumerate(batches):
             if not isinstance(batch, tuple | list) or len(batch) != 2:
                 raise InvalidInputError(f"batch {number}: expected a pair (X, y), got {type(batch).__name__}")
@@ -270,7 +272,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             self._learn(X, y, None, None)
         return self
 
-    def learn_source(self, X: Any, y: Any = None) -> Self:
+    def learn_source(self, X: Any, y: Any) -> Self:
         """Learn rows from disk, part by part: files or folders (.npy, Parquet), as `RegressionTasks.from_source` reads.
 
         >>> import tempfile, pathlib
