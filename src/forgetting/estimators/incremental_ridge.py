@@ -694,13 +694,13 @@ def _state_of(values: Any, device: Any) -> RidgeState:
     fields = checked_fields(RidgeState, values, "state")
     factor, targets, left = (np.asarray(fields[name], dtype=np.float64) for name in ("factor", "targets", "left"))
     d, c = len(fields["shift"]), len(fields["target_shift"])
-    shapes = (d + 1, d + 1), (d + 1, c), (c,)
-    if (factor.shape, targets.shape, left.shape) != shapes:
-        raise ForgettingError(f"R, Z and what is left have the shapes {factor.shape}, {targets.shape}, {left.shape}")
+    shapes = [part.shape for part in (factor, targets, left, fields["lost"], fields["moved"])]
+    if shapes != [(d + 1, d + 1), (d + 1, c), (c,), (d + 2,), (3, c)]:
+        raise ForgettingError(f"R, Z, what is left and its errors have the shapes {shapes}")
     everything = (factor, targets, left, fields["shift"], fields["target_shift"])
     if not all(np.isfinite(part).all() for part in everything) or np.tril(factor, -1).any() or (left < 0).any():
         raise ForgettingError("R is not a triangle of finite numbers, or a sum of squares is negative")
-    counts = np.array([fields["rows"], fields["weight"], fields["steps"], *fields["lost"]])
+    counts = np.array([fields["rows"], fields["weight"], fields["steps"], *fields["lost"], *np.ravel(fields["moved"])])
     if not np.isfinite(counts).all() or (counts < 0).any() or bool(fields["rows"]) != bool(factor[0, 0]):
         raise ForgettingError("numbers of rows that cannot be")
     if device is not HOST:

@@ -40,7 +40,7 @@ GROWTH = 1.0
 SUMMED = 64  # rows of a step whose sums add as much error as another step: LAPACK adds up many partial sums
 STRENGTHS = 200  # penalties that are tried between the least and the largest
 
-PARTS = slice(0, 1), slice(1, None)  # the columns of R that belong to the constant, and to the features
+ENOUGH = 0.01  # of the squared length of every direction, left after rows are removed: errors grow little
 
 Rows = Callable[[slice], Array]
 
@@ -55,11 +55,13 @@ class RidgeState:
         left: (c,), the squared lengths of the columns of E: what no w and b can fit.
         shift: (d,), s.
         target_shift: (c,), t.
+        lost: (p + 1,), what rounding errors of removing rows may have changed in the squared length of each column of
+            R, and of all targets. Products of columns changed by at most the roots of these.
+        moved: (3, c), where much of every direction was left when rows were removed: the squared lengths of errors of
+            the features and of each target that amount to the same, and of how far removed targets were from the fit.
         rows: how many rows there are.
         weight: the sum of their weights.
         steps: how many factorisations led here, for the bound on rounding errors.
-        lost: what rounding errors of removing rows may have changed in squared lengths, summed over columns: of the
-            constant, of the features, of the targets. Products of columns changed by at most the roots of these.
         device: where R and Z are.
     """
 
@@ -68,10 +70,11 @@ class RidgeState:
     left: Array
     shift: Array
     target_shift: Array
+    lost: Array
+    moved: Array
     rows: int = 0
     weight: float = 0.0
     steps: float = 0.0
-    lost: tuple[float, float, float] = (0.0, 0.0, 0.0)
     device: Any = HOST
 
     @classmethod
@@ -83,7 +86,8 @@ class RidgeState:
         """
         p, c = len(shift) + 1, len(target_shift)
         factor, targets = np.zeros((p, p), order="F"), np.zeros((p, c), order="F")
-        return cls(device.put(factor), device.put(targets), np.zeros(c), shift, target_shift, device=device)
+        zeros = np.zeros(c), shift, target_shift, np.zeros(p + 1), np.zeros((3, c))
+        return cls(device.put(factor), device.put(targets), *zeros, device=device)
 
     # --------------------------------------------------------------------------------------------------- adding rows
 
@@ -192,7 +196,8 @@ class RidgeState:
             state,
             rows=self.rows + other.rows,
             weight=self.weight + other.weight,
-            lost=_sums(self.lost, other.lost),
+            lost=self.lost + other.lost,
+            moved=self.moved + other.moved,
         )._finite()
 
     def _with_state(self, other: RidgeState) -> RidgeState:
@@ -220,7 +225,8 @@ class RidgeState:
             return wide
 
         targets = self.device.put(spread(self.device.take(self.targets)))
-        return replace(self, targets=targets, left=spread(self.left), target_shift=spread(self.target_shift))
+        left, shift, moved = map(spread, (self.left, self.target_shift, self.moved))
+        return replace(self, targets=targets, left=left, target_shift=shift, moved=moved)
 
     def without_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> RidgeState:
         """The state without rows that it was given before; see `Removal` for how, and for what is refused."""
@@ -262,23 +268,26 @@ class RidgeState:
         With a = R^-T B' the rows of [a; S], S'S = I - a'a, are orthonormal columns, and an orthonormal basis [W; V] of
         what is orthogonal to them gives R' = W'R with R'R' = R'R - B'B. Rows that were learned have |a| <= 1.
         """
-        lengths = np.linalg.norm(self.factor, axis=0)
-        columns = np.where(lengths > 0, lengths, 1.0)  # columns of one length, so that errors are relative to each
+        # columns of one length, so that errors are relative to each; shorter ones where all may be errors
+        lengths, lost = np.linalg.norm(self.factor, axis=0), self.lost[:-1]
+        columns = np.maximum(lengths, 1e7 * np.sqrt(lost))
+        columns = np.where(columns > 0, columns, 1.0)
+        share = float(np.max(lost / columns**2))
         R, Z, B = self.factor / columns, self.targets, B / columns
         size, scale = float(np.linalg.norm(R)), float(np.sqrt(np.sum(Z**2) + np.sum(self.left)))
-        noise = self.rounding * size
+        noise = max(self.rounding * size, 2 * np.sqrt(share))
         left, sigma, right = np.linalg.svd(R)
         rank = int(np.count_nonzero(sigma > noise))
         beside = left[:, rank:].T @ Z  # what no w and b can fit, where R is singular
         Z, before = Z - left[:, rank:] @ beside, self.left + np.einsum("ij,ij->j", beside, beside)
         inner = B @ right[:rank].T
         beyond = float(np.linalg.norm(B - inner @ right[:rank]))
-        if beyond > 1e3 * noise:
+        if beyond > 1e3 * self.rounding * size + 5 * noise:
             raise _never_learned("their columns are no combination of those of the rows so far")
         a = left[:, :rank] @ (inner / sigma[:rank]).T
         squares, turn = np.linalg.eigh(np.eye(a.shape[1]) - a.T @ a)
         least = sigma[rank - 1] if rank else size
-        doubt = 1e3 * self.rounding * size / least + self._lost_share(lengths) / least**2 if rank else 0.0
+        doubt = 1e3 * self.rounding * size / least + share / least**2 if rank else 0.0
         if squares[0] < -max(doubt, 1e-10):
             raise _never_learned("the rows that would be left had a negative sum of squares")
         roots = np.sqrt(np.maximum(squares, 0.0))
@@ -295,22 +304,32 @@ class RidgeState:
             raise _never_learned("their targets would leave a negative sum of squares")
         Q = np.linalg.qr(np.concatenate([a, S]), mode="complete")[0][:, a.shape[1] :]
         factor, turned = np.linalg.qr(Q[: len(R)].T @ R), Q[: len(R)].T @ Z + Q[len(R) :].T @ E
-        step = 16 * EPS * np.sqrt(len(R)) + self.rounding + beyond
-        clipped = step + max(float(np.abs(squares[squares < 0]).max(initial=0.0)), float(squares[small].max(initial=0)))
-        lost = [size * step * _square(lengths[part]) + clipped * _square((B * columns)[:, part]) for part in PARTS]
-        unfit = _square(rest[small]) / clipped
-        return replace(
+        made = replace(
             self,
             factor=np.asfortranarray(factor.R * columns),
             targets=np.asfortranarray(factor.Q.T @ turned),
             left=np.maximum(left_over, 0.0),
-            lost=_sums(self.lost, (*lost, size * step * given**2 + unfit)),
         )
+        step = 16 * EPS * np.sqrt(len(R)) + beyond
+        if squares[0] >= ENOUGH:
+            # [R; 0] = Q [B; R'] holds for columns that are changed by `step`; a change E of R amounts to a change M E
+            # of R', M = (R R'^-1)', which has the singular values 1 / roots, and 1 in all other directions
+            growth = 1 + float(np.sum(1 / squares - 1)) / len(R)
+            before, after = self._own_errors, made._own_errors
+            moved = growth * (self.moved[:2] + before * (1 + (step / self.rounding) ** 2)) - after
+            misses = self.moved[2] + np.einsum("ij,ij->j", rest, rest / squares[:, None] ** 2)
+            return replace(made, moved=np.vstack([np.maximum(moved, 0.0), misses]))
+        step += self.rounding
+        clipped = step + max(float(np.abs(squares[squares < 0]).max(initial=0.0)), float(squares[small].max(initial=0)))
+        own = size * step * lengths**2 + clipped * np.sum((B * columns) ** 2, axis=0)
+        return replace(made, lost=self.lost + np.append(own, size * step * given**2 + _square(rest[small]) / clipped))
 
-    def _lost_share(self, lengths: Array) -> float:
-        """What was lost of the squared lengths of columns, at most, as a share."""
-        parts = [_square(lengths[part]) for part in PARTS]
-        return max(lost / part if part else 0.0 for lost, part in zip(self.lost, parts, strict=False))
+    @property
+    def _own_errors(self) -> Array:
+        """(2, c): the squared lengths of errors of the features, and of each target, in adding rows."""
+        R, Z = self._here
+        squares = np.einsum("ij,ij->j", Z, Z) + self.left
+        return self.rounding**2 * np.stack([np.full(len(squares), _square(R[:, 1:])), squares])
 
     # -------------------------------------------------------------------------------------------------- reading it
 
@@ -332,9 +351,12 @@ class RidgeState:
     @cached_property
     def as_signs(self) -> RidgeState:
         """The state for targets 2 y - 1: for those of 1 and 0, the state for 1 and -1."""
-        lost = *self.lost[:2], 4 * self.lost[2]
+        lost = np.append(self.lost[:-1], 4 * self.lost[-1])
         shift = 2 * self.target_shift - 1
-        return replace(self, targets=2 * self.targets, left=4 * self.left, target_shift=shift, lost=lost)
+        moved = 4 * self.moved
+        moved[0] /= 4
+        targets = 2 * self.targets
+        return replace(self, targets=targets, left=4 * self.left, target_shift=shift, lost=lost, moved=moved)
 
     @cached_property
     def chosen(self) -> dict[Any, float]:
@@ -353,7 +375,9 @@ class RidgeState:
 
     def _decomposed(self, intercept: bool) -> Decomposition:
         R, Z = self._here
-        size, lengths = float(np.linalg.norm(R[:, 1:])), np.sqrt(np.einsum("ij,ij->j", Z, Z) + self.left)
+        own = self._own_errors
+        grown = np.sqrt(1 + self.moved[:2] / np.where(own > 0, own, 1.0))  # by removing rows
+        size, lengths = np.sqrt(own / self.rounding**2)
         if intercept:
             M, z = R[1:, 1:], Z[1:]
             start = R[0, 0] if self.rows else 1.0
@@ -364,18 +388,19 @@ class RidgeState:
             R[0, 1:] += R[0, 0] * means
             z[0] += R[0, 0] * middles
             M = R[:, 1:]
-            size, lengths = size + abs(R[0, 0]) * float(np.linalg.norm(means)), lengths + np.abs(R[0, 0] * middles)
+            size, lengths = size + abs(R[0, 0]) * np.linalg.norm(means), lengths + np.abs(R[0, 0] * middles)
         with one_thread():  # no digit depends on the number of threads
             left, sigma, right = np.linalg.svd(M, full_matrices=False)
             inner = left.T @ z
         beside = np.maximum(np.einsum("ij,ij->j", z, z) - np.einsum("ij,ij->j", inner, inner), 0.0)
         # the shifts themselves are known to their last digit
-        size += EPS * abs(R[0, 0]) * float(np.linalg.norm(self.shift))
+        size = size + EPS * abs(R[0, 0]) * np.linalg.norm(self.shift)
         lengths = lengths + EPS * np.abs(R[0, 0] * self.target_shift)
-        ones, features, columns = np.sqrt(self.lost)
+        ones, features, columns = np.sqrt([self.lost[0], self.lost[1:-1].sum(), self.lost[-1]])
         side = float(features + np.linalg.norm(means) * ones)
         lost = side**2, side * (columns + np.abs(middles) * ones)
-        doubts = Doubts(self.rounding * size, self.rounding * lengths, *lost)
+        rows, targets = self.rounding * grown * (size, lengths)
+        doubts = Doubts(float(rows.max(initial=0.0)), targets, np.sqrt(self.moved[2]), *lost)
         return Decomposition(self, intercept, sigma, right, inner, self.left + beside, doubts)
 
     def squared_errors(self, coef: Array, intercept: Array) -> Array:
@@ -385,11 +410,6 @@ class RidgeState:
         turned = np.concatenate([start[..., None], coef], axis=-1) @ R.T  # (..., c, p)
         missed = turned - Z.T
         return np.asarray(np.einsum("...j,...j->...", missed, missed) + self.left)
-
-
-def _sums(own: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, float, float]:
-    first, second, third = map(float, np.add(own, other))
-    return first, second, third
 
 
 def _square(values: Array) -> float:
@@ -407,11 +427,12 @@ def is_elsewhere(array: Any) -> bool:
 
 
 class Doubts(NamedTuple):
-    """Bounds on what rounding errors changed: as lengths, the matrix A and each of its targets b, in adding rows; and
-    A'A and A'b, in removing rows."""
+    """Bounds on what rounding errors changed: as lengths, the matrix A and each of its targets b; how far removed rows
+    were from the fit; and A'A and A'b, where removing rows left little of a direction."""
 
     rows: float
     targets: Array
+    misses: Array
     gram: float
     products: Array
 
@@ -503,11 +524,11 @@ class Decomposition:
         known = self.sigma[self._gains(alpha) > 0] if alpha == 0 else self.sigma
         if not len(known):
             return np.zeros(len(lengths))
-        rows, targets, gram, products = self.doubts
+        rows, targets, misses, gram, products = self.doubts
         low = alpha + max(max(float(known.min()) - rows, 0.0) ** 2 - gram, 0.0)
         if low == 0:
             return np.full(len(lengths), np.inf)
-        residual = np.sqrt(self.errors_of(np.array([alpha])).errors[0])
+        residual = np.sqrt(self.errors_of(np.array([alpha])).errors[0]) + misses
         turned = 1 if len(known) == len(self.sigma) else 2  # the directions without data turn, too
         first = (turned * rows * lengths + targets) / np.sqrt(low)
         return np.asarray(first + (rows * residual + gram * lengths + products) / low)
@@ -519,7 +540,7 @@ class Decomposition:
         if top > 0:
             lengths = np.maximum(lengths, self.doubts.targets / (self.state.rounding * top))
         errors = self.coefficient_errors(alpha)
-        return np.asarray(errors / np.where(lengths > 0, lengths, np.inf))
+        return np.asarray(errors / np.where(lengths > 0, lengths, 1.0))
 
 
 def left_out(states: Sequence[RidgeState]) -> list[RidgeState]:
