@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge, RidgeClassifier
+from threadpoolctl import threadpool_limits
 
 import forgetting as fg
 from forgetting.auditing import RandomFeatures
@@ -164,6 +165,18 @@ def test_digits_that_all_rows_share_are_not_lost():
     np.testing.assert_allclose(far.coef_, fg.IncrementalRidge().fit(X, Y).coef_, rtol=1e-12, atol=1e-13)
 
 
+def test_no_digit_depends_on_the_number_of_threads():
+    X, Y, _ = data(n=700, d=300)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            model = fg.IncrementalRidge().fit(X, Y).unlearn(X[:9], Y[:9])
+            path = model.path([0.1, 1.0])
+            found.append((model.coef_, model.intercept_, model.coef_error_, path.coef, path.scores))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_without_a_penalty_the_shortest_least_squares_solution_is_taken():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 8))
@@ -273,6 +286,30 @@ def test_rows_that_come_and_go_leave_the_fit_of_the_others_whatever_the_scales_o
             worst = max(worst, error / (model.coef_error_ + truth.coef_error_))
             assert model.n_rows_ == 20
     assert 0 < worst <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("condition", [1e2, 1e4])
+def test_a_part_of_many_rows_is_removed_about_as_accurately_as_it_was_learned(condition, noise):
+    X, y, alpha = ill_conditioned(condition, noise)
+    model = fg.IncrementalRidge(alpha).fit(X, y).unlearn(X[:20], y[:20])  # not refused
+    kept = fg.IncrementalRidge(alpha).fit(X[20:], y[20:])
+    assert np.linalg.norm(model.coef_ - exact_ridge(X[20:], y[20:], alpha)) <= model.coef_error_ < 50 * kept.coef_error_
+
+
+@pytest.mark.parametrize("step", [1, 7, 40])
+def test_columns_that_only_removed_rows_had_vanish(step):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((40, 5)) < 0.2, rng.standard_normal((40, 5)), 0.0)
+        y = X @ np.ones(5) + rng.standard_normal(40)
+        gone, kept = np.split(rng.permutation(40), [35])
+        model = fg.IncrementalRidge(1e-3).fit(X, y)
+        for first in range(0, 35, step):
+            rows = gone[first : first + step]
+            model.unlearn(X[rows], y[rows], rtol=1e12)
+        error = np.linalg.norm(model.coef_ - fg.IncrementalRidge(1e-3).fit(X[kept], y[kept]).coef_)
+        assert error <= model.coef_error_
 
 
 def test_constant_targets_can_be_unlearned():

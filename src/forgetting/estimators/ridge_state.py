@@ -179,7 +179,7 @@ class RidgeState:
         return replace(self, factor=both[:p, :p], targets=both[:p, p:], left=left, steps=steps)
 
     def _finite(self) -> RidgeState:
-        largest = np.max([np.max(np.abs(part), initial=0.0) for part in self._here])
+        largest = np.max([max(part.max(), -part.min()) for part in self._here])
         if not largest <= np.sqrt(SQUARED) or not np.isfinite(self.left).all():
             raise InvalidInputError("X or y holds numbers so large that their squares overflow; rescale the columns")
         return self
@@ -309,8 +309,9 @@ class RidgeState:
             factor=np.asfortranarray(factor.R * columns),
             targets=np.asfortranarray(factor.Q.T @ turned),
             left=np.maximum(left_over, 0.0),
+            lost=self.lost + np.append(0 * lost, 4 * _square(beside) if share else 0.0),
         )
-        step = 16 * EPS * np.sqrt(len(R)) + beyond
+        step = 64 * EPS * np.sqrt(len(R)) + beyond
         if squares[0] >= ENOUGH:
             # [R; 0] = Q [B; R'] holds for columns that are changed by `step`; a change E of R amounts to a change M E
             # of R', M = (R R'^-1)', which has the singular values 1 / roots, and 1 in all other directions
@@ -322,7 +323,7 @@ class RidgeState:
         step += self.rounding
         clipped = step + max(float(np.abs(squares[squares < 0]).max(initial=0.0)), float(squares[small].max(initial=0)))
         own = size * step * lengths**2 + clipped * np.sum((B * columns) ** 2, axis=0)
-        return replace(made, lost=self.lost + np.append(own, size * step * given**2 + _square(rest[small]) / clipped))
+        return replace(made, lost=made.lost + np.append(own, size * step * given**2 + _square(rest[small]) / clipped))
 
     @property
     def _own_errors(self) -> Array:
@@ -389,7 +390,7 @@ class RidgeState:
             z[0] += R[0, 0] * middles
             M = R[:, 1:]
             size, lengths = size + abs(R[0, 0]) * np.linalg.norm(means), lengths + np.abs(R[0, 0] * middles)
-        with one_thread():  # no digit depends on the number of threads
+        with one_thread():
             left, sigma, right = np.linalg.svd(M, full_matrices=False)
             inner = left.T @ z
         beside = np.maximum(np.einsum("ij,ij->j", z, z) - np.einsum("ij,ij->j", inner, inner), 0.0)
@@ -469,8 +470,9 @@ class Decomposition:
 
     def solution(self, alpha: float) -> tuple[Array, Array]:
         """w (c, d) and b (c,) for a penalty; without one, the shortest w of all least-squares solutions."""
-        coef = (self._gains(alpha)[:, None] * self.inner).T @ self.right
-        return coef, self.intercepts(coef)
+        with one_thread():  # no digit depends on the number of threads
+            coef = (self._gains(alpha)[:, None] * self.inner).T @ self.right
+            return coef, self.intercepts(coef)
 
     def intercepts(self, coef: Array) -> Array:
         """b for w of the shape (..., c, d); 0 without an intercept."""
@@ -492,7 +494,8 @@ class Decomposition:
         """The squared errors on the rows themselves for several penalties, and the degrees of freedom."""
         fitted = self.sigma * np.array([self._gains(alpha) for alpha in alphas.tolist()]).reshape(len(alphas), -1)
         missed = np.where(alphas[:, None] > 0, alphas[:, None] / (self.sigma**2 + alphas[:, None]), 1 - fitted)
-        errors = missed**2 @ self.inner**2 + self.left
+        with one_thread():
+            errors = missed**2 @ self.inner**2 + self.left
         return Strengths(alphas, errors, fitted.sum(axis=1) + self.intercept)
 
     def generalised(self, alphas: Array) -> Array:
