@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge, RidgeClassifier
+from threadpoolctl import threadpool_limits
 
 import forgetting as fg
 from forgetting.auditing import RandomFeatures
@@ -86,6 +87,28 @@ def test_the_bound_on_rounding_errors_holds_where_all_rows_are_equal():
     assert 0 < np.abs(errors.astype(np.float64)).max() <= 2 * state.rounding < 1e-12
 
 
+def test_the_bound_on_rounding_errors_holds_where_the_first_row_is_far_and_weighs_little():
+    X, Y, _ = data(n=40, d=2, outputs=1)
+    weights = np.r_[1e-16, np.ones(39)]
+    for rows, targets in ((np.r_[X[:1] - 1e8, X[1:]], Y[:, 0]), (X, np.r_[-1e8, Y[1:, 0]])):
+        for intercept in (True, False):
+            model = in_batches(fg.IncrementalRidge(0.1, intercept), rows, targets, [slice(0, 1), slice(1, 40)], weights)
+            again = fg.IncrementalRidge(0.1, intercept).fit(rows, targets, weights)
+            assert np.linalg.norm(model.coef_ - again.coef_) <= model.coef_error_ + again.coef_error_
+
+
+def test_the_bound_on_rounding_errors_holds_for_targets_that_are_equal():
+    for seed in range(20):
+        X, _, _ = data(n=30, seed=seed)
+        weights = 10.0 ** np.random.default_rng(seed).uniform(-8, 8, 30)
+        shards = [
+            fg.IncrementalRidge(0.1).fit(X[rows], np.full(10, 1.1), weights[rows])
+            for rows in np.split(np.arange(30), 3)
+        ]
+        merged = shards[0].merge(shards[1]).merge(shards[2])
+        assert np.linalg.norm(merged.coef_) <= merged.coef_error_ < 1e-9  # the solution is 0
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
 def test_any_order_and_any_batches_equal_ridge_on_all_rows(intercept, weighted):
@@ -140,6 +163,18 @@ def test_digits_that_all_rows_share_are_not_lost():
     X = np.rint(X * 2**10) / 2**10
     far = in_batches(fg.IncrementalRidge(), X + 2.0**30, Y, np.array_split(np.arange(120), 9))  # the sums are exact
     np.testing.assert_allclose(far.coef_, fg.IncrementalRidge().fit(X, Y).coef_, rtol=1e-12, atol=1e-13)
+
+
+def test_no_digit_depends_on_the_number_of_threads():
+    X, Y, _ = data(n=700, d=300)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            model = fg.IncrementalRidge().fit(X, Y).unlearn(X[:9], Y[:9])
+            path = model.path([0.1, 1.0])
+            found.append((model.coef_, model.intercept_, model.coef_error_, path.coef, path.scores))
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 def test_without_a_penalty_the_shortest_least_squares_solution_is_taken():
@@ -236,6 +271,72 @@ def test_what_is_unlearned_leaves_the_fit_of_the_other_rows():
     assert 0 < worst <= 1
 
 
+def test_rows_that_come_and_go_leave_the_fit_of_the_others_whatever_the_scales_of_columns():
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for scales in ([1e-4, 1e-6, 1e-4], [1e6, 1, 1e-6], *[[1, 1, 0]] * 8):
+        X, more = rng.standard_normal((20, 3)) * scales, rng.standard_normal((5, 3)) * scales
+        y, others = 1 + X @ np.ones(3), 100 * rng.standard_normal(5)
+        for intercept in (True, False):
+            alpha = 1e-2 * np.max(X**2)
+            model, truth = (fg.IncrementalRidge(alpha, intercept).fit(X, y) for _ in range(2))
+            for _ in range(3):
+                model.partial_fit(more, others).unlearn(more, others, rtol=1e9)
+            error = np.linalg.norm(model.coef_ - truth.coef_)
+            worst = max(worst, error / (model.coef_error_ + truth.coef_error_))
+            assert model.n_rows_ == 20
+    assert 0 < worst <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+@pytest.mark.parametrize("condition", [1e2, 1e4])
+def test_a_part_of_many_rows_is_removed_about_as_accurately_as_it_was_learned(condition, noise):
+    X, y, alpha = ill_conditioned(condition, noise)
+    model = fg.IncrementalRidge(alpha).fit(X, y).unlearn(X[:20], y[:20])  # not refused
+    kept = fg.IncrementalRidge(alpha).fit(X[20:], y[20:])
+    assert np.linalg.norm(model.coef_ - exact_ridge(X[20:], y[20:], alpha)) <= model.coef_error_ < 50 * kept.coef_error_
+
+
+@pytest.mark.parametrize("step", [1, 7, 40])
+def test_columns_that_only_removed_rows_had_vanish(step):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.where(rng.random((40, 5)) < 0.2, rng.standard_normal((40, 5)), 0.0)
+        y = X @ np.ones(5) + rng.standard_normal(40)
+        gone, kept = np.split(rng.permutation(40), [35])
+        model = fg.IncrementalRidge(1e-3).fit(X, y)
+        for first in range(0, 35, step):
+            rows = gone[first : first + step]
+            model.unlearn(X[rows], y[rows], rtol=1e12)
+        error = np.linalg.norm(model.coef_ - fg.IncrementalRidge(1e-3).fit(X[kept], y[kept]).coef_)
+        assert error <= model.coef_error_
+
+
+def test_constant_targets_can_be_unlearned():
+    X, _, _ = data()
+    model = fg.IncrementalRidge().fit(X, np.full(120, 3.0)).unlearn(X[:50], np.full(50, 3.0))
+    np.testing.assert_allclose(model.predict(X), 3.0)
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0])
+def test_rows_with_other_weights_than_they_were_learned_with_are_not_removed(weight):
+    X, Y, _ = data()
+    model = fg.IncrementalRidge().fit(X, Y)
+    with pytest.raises(InvalidInputError, match="learned"):
+        model.unlearn(X, Y, np.full(120, weight))
+    equal = fg.IncrementalRidge().fit(np.ones((10, 2)), np.ones(10))
+    with pytest.raises(NotSupportedError, match="only rounding errors would be left, for 9 rows"):
+        equal.unlearn(np.ones((1, 2)), [1.0], [10.0])
+    assert (model.n_rows_, equal.n_rows_) == (120, 10)
+
+
+def test_the_only_row_of_a_direction_is_not_removed_with_another_target():
+    model = fg.IncrementalRidge(1.0, False).fit(np.eye(3), np.arange(3.0))
+    with pytest.raises(InvalidInputError, match="not those of the only rows in some direction"):
+        model.unlearn(np.eye(3)[:1], [1.0], rtol=1e9)
+    np.testing.assert_allclose(model.unlearn(np.eye(3)[2:], [2.0]).coef_, [0, 0.5, 0], atol=1e-9)
+
+
 def test_rows_that_were_never_learned_are_refused_and_nothing_changes():
     X, Y, _ = data()
     model = fg.IncrementalRidge().fit(X, Y)
@@ -286,6 +387,53 @@ def test_tasks_without_names_are_numbered_by_calls_and_numbers_are_not_used_twic
     np.testing.assert_allclose(model.coef_, fg.IncrementalRidge().fit(X, Y).coef_, rtol=1e-11)
 
 
+def test_a_task_all_of_whose_rows_are_removed_is_no_task_any_more():
+    X, Y, _ = data()
+    model = in_batches(fg.IncrementalRidge("tasks", keep_tasks=True), X, Y, np.array_split(np.arange(120), 3))
+    model.unlearn(X[:40], Y[:40], task_id=0)
+    assert model.task_ids_ == [1, 2]
+    others = in_batches(fg.IncrementalRidge("tasks", keep_tasks=True), X, Y, np.array_split(np.arange(40, 120), 2))
+    assert model.alpha_ == pytest.approx(others.alpha_, rel=0.2)
+
+
+def test_rows_of_weight_zero_belong_to_no_task():
+    X, Y, _ = data()
+    weights, owner = np.arange(120) % 5 / 2, np.arange(120) // 40
+    model = fg.IncrementalRidge(keep_tasks=True).fit(X, Y, weights, task_id=owner).unlearn(task_id=1)
+    truth = fg.IncrementalRidge().fit(X[owner != 1], Y[owner != 1], weights[owner != 1])
+    np.testing.assert_allclose(model.coef_, truth.coef_, rtol=1e-10)
+    assert model.n_rows_ == truth.n_rows_
+
+
+def test_no_rows_are_lost_where_tasks_were_kept_for_some_of_them_only():
+    X, Y, _ = data()
+    late = fg.IncrementalRidge().fit(X[:60], Y[:60]).set_params(keep_tasks=True)
+    for call in (
+        lambda: late.partial_fit(X[60:], Y[60:], task_id="a"),
+        lambda: late.unlearn(X[:9], Y[:9], task_id="a"),
+    ):
+        with pytest.raises(InvalidInputError, match=r"keep_tasks was set after|no tasks were kept"):
+            call()
+    early = fg.IncrementalRidge(keep_tasks=True).fit(X[:60], Y[:60], task_id="a").set_params(keep_tasks=False)
+    early.partial_fit(X[60:], Y[60:])
+    with pytest.raises(InvalidInputError, match="no tasks were kept"):
+        early.unlearn(task_id="a")
+    assert (late.n_rows_, early.n_rows_, early.task_ids_) == (60, 120, [])
+
+
+def test_heads_on_other_features_are_not_merged_and_features_do_not_change():
+    X, Y, _ = data()
+    first = fg.IncrementalRidge(features=5).fit(X, Y)
+    for features in (6, RandomFeatures(5, seed=1), None, np.tanh):
+        with pytest.raises(InvalidInputError, match="learn both with the same"):
+            first.merge(fg.IncrementalRidge(features=features).fit(X, Y))
+    first.set_params(features=6)
+    for call in (lambda: first.partial_fit(X, Y), lambda: first.predict(X)):
+        with pytest.raises(InvalidInputError, match="features was changed"):
+            call()
+    assert first.fit(X, Y).predict(X).shape == Y.shape
+
+
 def test_a_class_that_was_never_learned_cannot_be_removed():
     X, _, _ = data()
     model = fg.IncrementalRidgeClassifier().fit(X, np.arange(120) % 3)
@@ -323,6 +471,23 @@ def test_generalised_cross_validation_is_that_of_the_hat_matrix(intercept):
         assert path.freedom[place] == pytest.approx(freedom, rel=1e-10)
         assert path.errors[place] == pytest.approx((missed**2).sum() / 25, rel=1e-10)
         assert path.scores[place] == pytest.approx(25 * (missed**2).sum() / (25 - freedom) ** 2, rel=1e-10)
+
+
+@pytest.mark.parametrize("alphas", [[], [[1.0], [2.0]], [-1.0], [np.nan], "x"])
+def test_penalties_that_are_none_are_refused(alphas):
+    X, Y, _ = data()
+    model = fg.IncrementalRidge().fit(X, Y)
+    for call in (model.path, lambda given: model.predict(X, alphas=given)):
+        with pytest.raises(InvalidInputError, match="alphas"):
+            call(alphas)
+
+
+def test_without_rows_there_is_no_path():
+    X, Y, _ = data()
+    model = fg.IncrementalRidge("gcv").fit(X, Y).unlearn(X, Y)
+    with pytest.raises(InvalidInputError, match="no rows to choose a penalty by"):
+        model.path()
+    np.testing.assert_array_equal(model.coef_, 0)
 
 
 def test_leaving_tasks_out_is_fitting_without_them():
@@ -442,6 +607,26 @@ def test_a_device_gives_the_same_numbers():
     np.testing.assert_allclose(there.predict(X), here.predict(X), rtol=1e-11)
 
 
+def test_heads_of_several_devices_merge_and_sparse_rows_go_to_a_device():
+    X, Y, _ = data()
+    truth = fg.IncrementalRidge().fit(X, Y)
+    for devices in ((None, "array-api-strict"), ("array-api-strict", None)):
+        parts = [
+            fg.IncrementalRidge(device=device).fit(sp.coo_array(X[rows]), Y[rows])
+            for device, rows in zip(devices, np.split(np.arange(120), 2), strict=True)
+        ]
+        np.testing.assert_allclose(parts[0].merge(parts[1]).coef_, truth.coef_, rtol=1e-11)
+
+
+def test_sparse_values_of_a_feature_map_are_read_and_checked():
+    X, Y, _ = data()
+    model = fg.IncrementalRidge(features=sp.coo_array).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), fg.IncrementalRidge().fit(X, Y).predict(X), rtol=1e-10)
+    X[3, 2] = np.nan
+    with pytest.raises(InvalidInputError, match="row 3, column 2 is nan"):
+        fg.IncrementalRidge(features=sp.coo_array).fit(X, Y)
+
+
 # ---------------------------------------------------------------------------------------------------------------- files
 
 
@@ -457,6 +642,14 @@ def test_a_saved_head_goes_on_where_it_was(tmp_path):
             each.partial_fit(X[60:], targets[60:])
         np.testing.assert_array_equal(again.coef_, model.coef_)
         assert again.task_ids_ == model.task_ids_
+
+
+@pytest.mark.parametrize("alpha", [1, np.int64(2), np.float32(0.5), np.array(1.0)])
+def test_numbers_of_numpy_as_parameters_are_saved(alpha, tmp_path):
+    X, Y, _ = data()
+    model = fg.IncrementalRidge(alpha, features=np.int64(7)).fit(X, Y)
+    model.save(tmp_path / "head.npz")
+    np.testing.assert_array_equal(fg.IncrementalRidge.load(tmp_path / "head.npz").predict(X), model.predict(X))
 
 
 def test_damaged_and_foreign_files_are_refused(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
@@ -14,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from forgetting.compute.devices import HOST, as_device
-from forgetting.core.arrays import Array, IntArray, any_array, as_kind, as_number, numbers, real_array
+from forgetting.core.arrays import Array, IntArray, any_array, as_kind, as_number, is_sparse, real_array
 from forgetting.core.groups import group_codes
 from forgetting.core.numerical import quietly
 from forgetting.core.text import nearest
@@ -35,6 +36,7 @@ from forgetting.results import Shown
 from forgetting.tasks import RandomFeatures
 from forgetting.tasks.labelled_rows import labelled_rows
 from forgetting.tasks.preparation import as_feature_map
+from forgetting.tasks.task_data import as_task_matrix
 
 Choice = Literal["gcv", "tasks"]
 SOURCE_ROWS = 2**24  # numbers that are read from a file at once
@@ -72,8 +74,7 @@ class RidgePath(Shown):
     @property
     def alpha(self) -> float:
         """The penalty of the least score; of equal scores the largest."""
-        least = float(np.min(self.scores))
-        return float(self.alphas[np.flatnonzero(self.scores <= least)[-1]])
+        return _best(self.alphas, self.scores)
 
     @property
     def headline(self) -> str:
@@ -104,6 +105,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
 
     _state: RidgeState
     _tasks: dict[Hashable, RidgeState]
+    _lift: Any  # the feature map of the rows so far
     _numeric: ClassVar[bool]  # whether targets are numbers
 
     def __init__(
@@ -147,21 +149,26 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, task_id: Any = None) -> Self:
         """Discard what was learned, and learn these rows; arguments as for `partial_fit`."""
-        for name in [name for name in vars(self) if name.endswith("_") or name in ("_state", "_tasks", "_flat")]:
+        for name in [
+            name for name in vars(self) if name.endswith("_") or name in ("_state", "_tasks", "_flat", "_lift")
+        ]:
             delattr(self, name)
         return self._learn(X, y, sample_weight, task_id)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, task_id: Any, classes: Any = None) -> Self:
         fresh = not hasattr(self, "_state")
-        matrix, targets, count, weights, attributes = self._read(X, y, sample_weight, fresh, classes)
-        state, tasks = self._start(matrix, targets, count, fresh)
+        if not fresh:
+            self._require_all_kept()
+        matrix, targets, count, weighs, weights, attributes = self._read(X, y, sample_weight, fresh, classes)
+        state = self._start(matrix, targets, weights) if fresh else self._state
+        tasks = {} if fresh else dict(self._kept)
         places = attributes.pop("_places", None)
         if not fresh and places is not None:
             state = state.with_outputs(count, places)
             tasks = {name: task.with_outputs(count, places) for name, task in tasks.items()}
         new = state.with_rows(matrix, targets, weights)
         if self.keep_tasks:
-            for name, rows in self._rows_of_tasks(task_id, matrix.shape[0]).items():
+            for name, rows in self._rows_of_tasks(task_id, weighs, list(tasks)).items():
                 before = tasks.get(name)
                 if before is None:
                     before = RidgeState.empty(state.shift, state.target_shift, state.device)
@@ -177,10 +184,20 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         self._state, self._tasks = new, tasks
         return self
 
+    @property
+    def _kept(self) -> dict[Hashable, RidgeState]:
+        """The tasks that are kept; none after `keep_tasks` was set to False."""
+        return self._tasks if self.keep_tasks else {}
+
+    def _require_all_kept(self) -> None:
+        """Raise if tasks are to be kept, but there are rows of which none was."""
+        if self.keep_tasks and sum(task.rows for task in self._tasks.values()) != self._state.rows:
+            raise InvalidInputError("keep_tasks was set after rows had been learned without it; `fit` starts anew")
+
     def _read(
         self, X: Any, y: Any, sample_weight: Any, fresh: bool, classes: Any = None
-    ) -> tuple[Any, Rows, int, Array | None, dict[str, Any]]:
-        """The rows of positive weight, their targets and weights, checked; and attributes to set after the call."""
+    ) -> tuple[Any, Rows, int, Any, Array | None, dict[str, Any]]:
+        """The rows of positive weight and their targets; which rows these are; attributes to set after the call."""
         if self._validated:
             matrix, labels = validate_data(
                 self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), multi_output=True,
@@ -192,30 +209,39 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             if matrix.shape[0] != labels.shape[0]:
                 raise InvalidInputError(f"X has {matrix.shape[0]} rows, but y has {labels.shape[0]}")
         weights = read_weights(sample_weight, matrix.shape[0])
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
+        weighs = np.ones(matrix.shape[0], dtype=bool) if weights is None else weights > 0
+        if weights is not None and not weighs.all():
+            kept = np.flatnonzero(weighs)
             matrix, labels, weights = matrix[kept], labels[kept], weights[kept]
         targets, count, attributes = self._targets(labels, fresh, classes)
         if fresh and not self._validated:
             attributes["n_features_in_"] = matrix.shape[1]
-        return matrix, targets, count, weights, attributes
+        return matrix, targets, count, weighs, weights, attributes | {"_lift": self._feature_map}
 
     @property
     def _validated(self) -> bool:
         """Whether X is a table of numbers that scikit-learn checks: no array of a device, and no input of a network."""
-        return self.device is None and isinstance(as_feature_map(self.features), RandomFeatures | None)
+        return self.device is None and isinstance(self._feature_map, RandomFeatures | None)
+
+    @property
+    def _feature_map(self) -> Any:
+        """The feature map, or None; an error if it is another one than that of the rows so far."""
+        lift = as_feature_map(self.features)
+        if hasattr(self, "_state") and not _same_map(lift, self._lift):
+            raise InvalidInputError(f"features was changed after rows had been learned with {self._lift}; `fit` anew")
+        return lift
 
     def _lifted(self, matrix: Any) -> Any:
         """Random features of the rows, or the rows themselves."""
-        lift = as_feature_map(self.features)
+        lift = self._feature_map
         return matrix if lift is None else _drawn(lift, matrix.shape[1])(matrix)
 
     def _mapped(self, X: Any, state: RidgeState | None) -> Any:
         """The features that a function, such as a network, gives, or rows on a device; checked against those so far."""
-        lift, device = as_feature_map(self.features), as_device(self.device)
+        lift, device = self._feature_map, as_device(self.device)
         made = X if lift is None else (lift if callable(lift) else lift.transform)(X)
         if device.host or not is_elsewhere(made):
-            matrix = made if hasattr(made, "toarray") else real_array(made, "X", squares=True)
+            matrix = as_task_matrix(made, "features") if is_sparse(made) else real_array(made, "X", squares=True)
         else:
             matrix = _there(made, device, "X")
         if len(matrix.shape) != 2 or 0 in matrix.shape:
@@ -226,31 +252,33 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             )
         return matrix
 
-    def _start(self, X: Any, targets: Rows, count: int, fresh: bool) -> tuple[RidgeState, dict[Hashable, RidgeState]]:
-        """The state before the rows, shifted by the means of the first of them."""
-        if not fresh:
-            return self._state, dict(self._tasks)
+    def _start(self, X: Any, targets: Rows, weights: Array | None) -> RidgeState:
+        """The state before the rows: with an intercept, shifted by the means of the first of them."""
         first = slice(0, 256)
         head = X[first].toarray() if hasattr(X, "toarray") else any_array(X[first], "X")
-        shift: Array = np.asarray(np.mean(head, axis=0, dtype=np.float64))
-        return RidgeState.empty(shift, self._target_shift(any_array(targets(first), "y")), as_device(self.device)), {}
+        values, own = any_array(targets(first), "y"), None if weights is None else weights[first]
+        shift, target_shift = np.zeros(head.shape[1]), np.zeros(values.shape[1])
+        if self.fit_intercept:
+            shift = np.average(head.astype(np.float64), axis=0, weights=own)
+            if self._numeric:  # a class that comes later has 0 in all rows so far
+                target_shift = np.average(values.astype(np.float64), axis=0, weights=own)
+        return RidgeState.empty(shift, target_shift, as_device(self.device))
 
     def _labels(self, y: Any) -> Any:
         """The labels as an array: here, or on the device if they are numbers there."""
         return any_array(y, "y")
 
-    def _target_shift(self, targets: Array) -> Array:
-        return np.asarray(targets.mean(axis=0), dtype=np.float64)
-
-    def _rows_of_tasks(self, task_id: Any, rows: int) -> dict[Hashable, Any]:
-        """The rows of each task of a call; without names, tasks are numbered by calls."""
+    def _rows_of_tasks(self, task_id: Any, weighs: Any, taken: list[Hashable]) -> dict[Hashable, Any]:
+        """The places of each task among the rows of a call that weigh; without names, tasks are numbered by calls."""
         if any_array(task_id, "task_id").ndim == 0:
-            return single_task(task_id, slice(None), list(getattr(self, "_tasks", ())))
+            return single_task(task_id, slice(None), taken)
         owner = np.asarray(task_id)
-        if owner.shape != (rows,):
-            raise InvalidInputError(f"task_id: expected one value, or one for each of {rows} rows; got {owner.shape}")
-        groups = group_codes(owner, rows, "task_id")
-        return {plain_id(owner[own[0]]): own for own in groups.rows}
+        if owner.shape != weighs.shape:
+            raise InvalidInputError(
+                f"task_id: expected one value, or one for each of {len(weighs)} rows; got {owner.shape}"
+            )
+        owner = owner[weighs]
+        return {plain_id(owner[own[0]]): own for own in group_codes(owner, len(owner), "task_id").rows}
 
     def learn_batches(self, batches: Iterable[Any]) -> Self:
         """Learn pairs (X, y) one after another, such as those of a torch DataLoader; with `features`, of its outputs.
@@ -314,12 +342,20 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         names = [list(getattr(model, "feature_names_in_", ())) for model in (self, other)]
         if all(names) and names[0] != names[1]:
             raise InvalidInputError("the names of the features differ; give both the same columns in the same order")
-        if self.keep_tasks != other.keep_tasks:
+        width = len(self._state.shift)
+        if not _same_map(self._lift, other._lift) or len(other._state.shift) != width:
+            raise InvalidInputError(
+                f"the features of the other are {other._lift} ({len(other._state.shift)} columns), and here "
+                f"{self._lift} ({width} columns); learn both with the same"
+            )
+        if bool(self.keep_tasks) != bool(other.keep_tasks):
             raise InvalidInputError("keep_tasks differs: both keep tasks, or none")
+        self._require_all_kept()
+        other._require_all_kept()
         align, attributes = self._aligned(other)
         new = align(self, self._state).joined(align(other, other._state))
-        tasks = {name: align(self, task) for name, task in self._tasks.items()}
-        for name, task in other._tasks.items():
+        tasks = {name: align(self, task) for name, task in self._kept.items()}
+        for name, task in other._kept.items():
             own = align(other, task)
             tasks[name] = tasks[name].joined(own) if name in tasks else own
         for name, value in attributes.items():
@@ -347,41 +383,40 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_state")
         rtol = as_number(rtol, "rtol", above=0)
         name = None if task_id is None else plain_id(task_id)
-        if name is not None and name not in self._tasks:
-            known = (
-                nearest(str(name), map(str, self._tasks), "its tasks are") if self._tasks else "; no tasks were kept"
-            )
+        tasks = dict(self._kept)
+        if name is not None and name not in tasks:
+            known = nearest(str(name), map(str, tasks), "its tasks are") if tasks else "; no tasks were kept"
             raise InvalidInputError(f"task_id: no task {name!r:.60}{known}")
+        self._require_all_kept()
+        changed = copy(self)
         if X is None:
             if name is None:
                 raise InvalidInputError("give the rows to be removed, X and y, or a task that was kept, task_id=")
-            tasks = {other: task for other, task in self._tasks.items() if other != name}
+            del tasks[name]
             state = RidgeState.empty(self._state.shift, self._state.target_shift, self._state.device)
             for task in tasks.values():
                 state = state.joined(task)
+            changed._state, changed._tasks = state, tasks
         else:
-            tasks = dict(self._tasks)
             if self.keep_tasks and name is None:
                 raise InvalidInputError("tasks are kept: say from which one these rows are, task_id=")
-            matrix, targets, _, weights, attributes = self._read(X, y, sample_weight, fresh=False)
+            matrix, targets, _, _, weights, attributes = self._read(X, y, sample_weight, fresh=False)
             new = [name for name in attributes.get("classes_", ()) if name not in self.classes_]
             if new:
                 raise InvalidInputError(f"y: class {new[0]!r:.60} was never learned")
             state = self._state.without_rows(matrix, targets, weights)
             if name is not None:
                 tasks[name] = tasks[name].without_rows(matrix, targets, weights)
-            self._require_accurate(state, rtol)
+                tasks = {own: task for own, task in tasks.items() if task.rows}
+            changed._state, changed._tasks = state, tasks
+            changed._require_accurate(rtol)
         self._state, self._tasks = state, tasks
         return self
 
-    def _require_accurate(self, state: RidgeState, rtol: float) -> None:
-        if not state.rows:
+    def _require_accurate(self, rtol: float) -> None:
+        if not self._state.rows:
             return
-        solved = self._as_learned(state).decomposed(self.fit_intercept)
-        alpha = self._chosen(solved, state)
-        coef, _ = solved.solution(alpha)
-        lengths, errors = np.linalg.norm(coef, axis=1), solved.coefficient_errors(alpha)
-        worst = float(np.max(errors[lengths > 0] / lengths[lengths > 0], initial=0.0))
+        worst = float(np.max(self._solved.relative_errors(self.alpha_)))
         if worst > rtol:
             raise NotSupportedError(
                 f"without these rows the relative error of the coefficients may be {worst:.1e}, above rtol={rtol:g}; "
@@ -395,24 +430,19 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_state")
         return self._as_learned(self._state).decomposed(bool(self.fit_intercept))
 
-    def _chosen(self, solved: Decomposition, state: RidgeState) -> float:
-        """The penalty: the given one, or the one that `alpha` says how to choose."""
-        if isinstance(self.alpha, str):
-            if self.alpha not in ("gcv", "tasks"):
-                raise InvalidInputError(
-                    f"alpha must be a number of at least 0, 'gcv' or 'tasks', got {self.alpha!r:.40}"
-                )
-            if self.alpha == "tasks":
-                return self.path(by="tasks").alpha
-            alphas = solved.grid()
-            scores = solved.generalised(alphas)
-            return float(alphas[np.flatnonzero(scores <= scores.min())[-1]])
-        return as_number(self.alpha, "alpha", least=0)
-
     @property
     def alpha_(self) -> float:
         """The penalty in use: `alpha`, or the one that was chosen."""
-        return self._chosen(self._solved, self._state)
+        solved = self._solved
+        if not isinstance(self.alpha, str):
+            return as_number(self.alpha, "alpha", least=0)
+        if self.alpha not in ("gcv", "tasks"):
+            raise InvalidInputError(f"alpha must be a number of at least 0, 'gcv' or 'tasks', got {self.alpha!r:.40}")
+        known, key = self._state.chosen, (self.alpha, solved.intercept)
+        if key not in known:
+            tried = solved.grid()
+            known[key] = _best(tried, self._without_rows(self.alpha, tried)[0])
+        return known[key]
 
     @property
     def coef_(self) -> Any:
@@ -448,7 +478,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
     def task_ids_(self) -> list[Hashable]:
         """The tasks that were kept."""
         check_is_fitted(self, "_state")
-        return list(self._tasks)
+        return list(self._kept)
 
     def path(
         self,
@@ -477,9 +507,9 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         (1.0, (3, 1, 20))
         """
         solved = self._solved
-        tried = solved.grid() if alphas is None else np.sort(np.atleast_1d(numbers(alphas, "alphas")))
-        if tried.ndim != 1 or not tried.size or tried[0] < 0 or not np.isfinite(tried).all():
-            raise InvalidInputError(f"alphas must be numbers of at least 0, got {tried.tolist()!s:.80}")
+        if not self._state.rows:
+            raise InvalidInputError("there are no rows to choose a penalty by; learn some first")
+        tried = solved.grid() if alphas is None else np.sort(_penalties(alphas))
         by = ("gcv" if X is None else "rows") if by is None else by
         if by not in ("gcv", "tasks", "rows"):
             raise InvalidInputError(f"by must be 'gcv', 'rows' or 'tasks', got {by!r:.40}")
@@ -489,16 +519,20 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         solutions = [solved.solution(alpha) for alpha in tried.tolist()]
         coef, intercept = (np.stack(parts) for parts in zip(*solutions, strict=True))
         by_task = np.empty((0, len(tried)))
-        if by == "gcv":
-            scores, criterion = solved.generalised(tried), "generalised cross-validation"
-        elif by == "rows":
+        if by == "rows":
             scores, criterion = self._held_out(coef, intercept, X, y, sample_weight)
         else:
-            by_task = self._left_out(tried)
-            weights = np.array([task.weight for task in self._tasks.values()])
-            scores, criterion = weights @ by_task / weights.sum(), "mean squared error on tasks left out"
+            scores, criterion, by_task = self._without_rows(by, tried)
         mean = errors.sum(axis=1) / self._state.weight
         return RidgePath(tried, freedom, mean, scores, criterion, coef, intercept, by_task)
+
+    def _without_rows(self, by: str, alphas: Array) -> tuple[Array, str, Array]:
+        """What each penalty is chosen by if there are no other rows, what that is called, and that of each task."""
+        if by == "gcv":
+            return self._solved.generalised(alphas), "generalised cross-validation", np.empty((0, len(alphas)))
+        by_task = self._left_out(alphas)
+        weights = np.array([task.weight for task in self._kept.values()])
+        return weights @ by_task / weights.sum(), "mean squared error on tasks left out", by_task
 
     def _held_out(self, coef: Array, intercept: Array, X: Any, y: Any, sample_weight: Any) -> tuple[Array, str]:
         if y is None:
@@ -509,11 +543,11 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
 
     def _left_out(self, alphas: Array) -> Array:
         """(tasks, penalties): the mean squared error on each task of the model that learned the others."""
-        if not self.keep_tasks or len(self._tasks) < 2:
+        if len(self._kept) < 2:
             raise NotSupportedError(
                 "leaving a task out needs two or more tasks that were kept: fit with keep_tasks=True and task_id="
             )
-        states = [self._as_learned(task) for task in self._tasks.values()]
+        states = [self._as_learned(task) for task in self._kept.values()]
         table = np.empty((len(states), len(alphas)))
         for place, (task, others) in enumerate(zip(states, left_out(states), strict=True)):
             solved = others.decomposed(bool(self.fit_intercept))
@@ -528,17 +562,12 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         if self._validated:
             return self._lifted(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
         matrix = self._mapped(X, self._state)
-        return matrix if hasattr(matrix, "toarray") else real_array(matrix, "X", squares=True)
+        return matrix if is_sparse(matrix) else real_array(matrix, "X", squares=True)
 
     def _scores(self, X: Any, alphas: Any) -> Array:
         """x.w + b: (rows, outputs), or (penalties, rows, outputs)."""
         matrix, solved = self._rows(X), self._solved
-        if alphas is None:
-            tried = np.array([self.alpha_])
-        else:
-            tried = np.atleast_1d(real_array(alphas, "alphas"))
-            if (tried < 0).any():
-                raise InvalidInputError(f"alphas must be at least 0, got {tried.min():g}")
+        tried = np.array([self.alpha_]) if alphas is None else _penalties(alphas)
         with quietly():
             scores = np.stack([matrix @ w.T + b for w, b in map(solved.solution, tried.tolist())])
         beyond = np.flatnonzero(~np.isfinite(scores).all(axis=(0, 2)))
@@ -554,18 +583,20 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         Random features are saved; any other feature map is given again to `load`.
         """
         check_is_fitted(self, "_state")
-        features = self.features
-        if features is not None and not isinstance(features, int):
-            features = features if isinstance(features, RandomFeatures) else str(features)[:200]
+        features = self._feature_map
+        if not isinstance(features, RandomFeatures | None):
+            features = str(features)[:200]
+        elif not isinstance(self.features, RandomFeatures | None):
+            features = int(self.features)
         values = {
             "class": type(self).__name__,
-            "alpha": self.alpha,
+            "alpha": self.alpha if isinstance(self.alpha, str) else as_number(self.alpha, "alpha", least=0),
             "fit_intercept": bool(self.fit_intercept),
             "features": features,
             "keep_tasks": bool(self.keep_tasks),
             "state": field_values(self._state, skip="device"),
-            "task_ids": list(self._tasks),
-            "tasks": [field_values(task, skip="device") for task in self._tasks.values()],
+            "task_ids": list(self._kept),
+            "tasks": [field_values(task, skip="device") for task in self._kept.values()],
             "own": self._own(),
             "columns": int(self.n_features_in_),
             "names": [str(name) for name in getattr(self, "feature_names_in_", [])],
@@ -605,9 +636,12 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
                 raise ForgettingError(f"{len(names)} names of {made.n_features_in_} features")
             made.feature_names_in_ = np.array(names, dtype=object)
         made._take(values["own"])
+        made._lift = as_feature_map(made.features)
         shapes = {(len(state.shift), len(state.left)) for state in (made._state, *made._tasks.values())}
-        if len(shapes) != 1:
-            raise ForgettingError("the kept tasks have other shapes than all rows together")
+        if len(shapes) != 1 or len(made._tasks) != len(ids):
+            raise ForgettingError("the kept tasks have other shapes than all rows together, or one comes twice")
+        if made._lift is None and len(made._state.shift) != made.n_features_in_:
+            raise ForgettingError(f"{len(made._state.shift)} columns of {made.n_features_in_} features")
         return made
 
     def _own(self) -> dict[str, Any]:
@@ -624,6 +658,11 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _best(alphas: Array, scores: Array) -> float:
+    """The penalty of the least score; of equal scores the largest."""
+    return float(alphas[np.flatnonzero(scores <= np.min(scores))[-1]])
+
+
 def _there(array: Any, device: Any, what: str) -> Any:
     """An array of torch or CuPy on the device, checked."""
     xp = device.xp
@@ -631,6 +670,20 @@ def _there(array: Any, device: Any, what: str) -> Any:
     if not bool(xp.all(xp.isfinite(made))):
         raise InvalidInputError(f"{what}: NaN or an infinite number; remove or impute these rows")
     return made
+
+
+def _same_map(own: Any, other: Any) -> bool:
+    """Whether two feature maps are the same, as far as that can be seen: functions may have been loaded anew."""
+    known = isinstance(own, RandomFeatures | None), isinstance(other, RandomFeatures | None)
+    return own == other if all(known) else not any(known)
+
+
+def _penalties(alphas: Any) -> Array:
+    """Several penalties, checked."""
+    tried = np.atleast_1d(real_array(alphas, "alphas"))
+    if tried.ndim != 1 or not tried.size or (tried < 0).any():
+        raise InvalidInputError(f"alphas must be numbers of at least 0, got {tried.tolist()!s:.80}")
+    return tried
 
 
 def _some(targets: Rows, rows: Any) -> Rows:
@@ -643,14 +696,15 @@ def _state_of(values: Any, device: Any) -> RidgeState:
     fields = checked_fields(RidgeState, values, "state")
     factor, targets, left = (np.asarray(fields[name], dtype=np.float64) for name in ("factor", "targets", "left"))
     d, c = len(fields["shift"]), len(fields["target_shift"])
-    shapes = (d + 1, d + 1), (d + 1, c), (c,)
-    if (factor.shape, targets.shape, left.shape) != shapes:
-        raise ForgettingError(f"R, Z and what is left have the shapes {factor.shape}, {targets.shape}, {left.shape}")
+    shapes = [part.shape for part in (factor, targets, left, fields["lost"], fields["moved"])]
+    if shapes != [(d + 1, d + 1), (d + 1, c), (c,), (d + 2,), (3, c)]:
+        raise ForgettingError(f"R, Z, what is left and its errors have the shapes {shapes}")
     everything = (factor, targets, left, fields["shift"], fields["target_shift"])
     if not all(np.isfinite(part).all() for part in everything) or np.tril(factor, -1).any() or (left < 0).any():
         raise ForgettingError("R is not a triangle of finite numbers, or a sum of squares is negative")
-    if fields["rows"] < 0 or not fields["weight"] >= 0 or not fields["steps"] >= 0:
-        raise ForgettingError("negative numbers of rows")
+    counts = np.array([fields["rows"], fields["weight"], fields["steps"], *fields["lost"], *np.ravel(fields["moved"])])
+    if not np.isfinite(counts).all() or (counts < 0).any() or bool(fields["rows"]) != bool(factor[0, 0]):
+        raise ForgettingError("numbers of rows that cannot be")
     if device is not HOST:
         factor, targets = device.put(factor), device.put(targets)
     return RidgeState(**{**fields, "factor": factor, "targets": targets}, device=device)
@@ -827,9 +881,6 @@ class IncrementalRidgeClassifier(ClassifierMixin, _Incremental):  # type: ignore
 
         places = None if before is None else np.searchsorted(known, before).tolist()
         return hot, count, {"classes_": known, "_places": places}
-
-    def _target_shift(self, targets: Array) -> Array:
-        return np.zeros(targets.shape[1])  # a class that comes later has 0 in all rows so far
 
     def _as_learned(self, state: RidgeState) -> RidgeState:
         return state.as_signs

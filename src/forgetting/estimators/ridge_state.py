@@ -41,6 +41,8 @@ GROWTH = 1.0
 SUMMED = 64  # rows of a step whose sums add as much error as another step: LAPACK adds up many partial sums
 STRENGTHS = 200  # penalties that are tried between the least and the largest
 
+ENOUGH = 0.01  # of the squared length of every direction, left after rows are removed: errors grow little
+
 Rows = Callable[[slice], Array]
 
 
@@ -54,10 +56,13 @@ class RidgeState:
         left: (c,), the squared lengths of the columns of E: what no w and b can fit.
         shift: (d,), s.
         target_shift: (c,), t.
+        lost: (p + 1,), what rounding errors of removing rows may have changed in the squared length of each column of
+            R, and of all targets. Products of columns changed by at most the roots of these.
+        moved: (3, c), where much of every direction was left when rows were removed: the squared lengths of errors of
+            the features and of each target that amount to the same, and of how far removed targets were from the fit.
         rows: how many rows there are.
         weight: the sum of their weights.
         steps: how many factorisations led here, for the bound on rounding errors.
-        lost: what rounding errors of removing rows add to R'R, and to the columns of R'Z: two numbers.
         device: where R and Z are.
     """
 
@@ -66,10 +71,11 @@ class RidgeState:
     left: Array
     shift: Array
     target_shift: Array
+    lost: Array
+    moved: Array
     rows: int = 0
     weight: float = 0.0
     steps: float = 0.0
-    lost: tuple[float, float] = (0.0, 0.0)
     device: Any = HOST
 
     @classmethod
@@ -81,7 +87,8 @@ class RidgeState:
         """
         p, c = len(shift) + 1, len(target_shift)
         factor, targets = np.zeros((p, p), order="F"), np.zeros((p, c), order="F")
-        return cls(device.put(factor), device.put(targets), np.zeros(c), shift, target_shift, device=device)
+        zeros = np.zeros(c), shift, target_shift, np.zeros(p + 1), np.zeros((3, c))
+        return cls(device.put(factor), device.put(targets), *zeros, device=device)
 
     # --------------------------------------------------------------------------------------------------- adding rows
 
@@ -135,6 +142,7 @@ class RidgeState:
     def _block(self, X: Any, targets: Rows, weights: Array | None, cut: slice, shift: Any) -> tuple[Any, Any]:
         """(1, x - s) and y - t of some rows, times the roots of their weights, in float64."""
         own, D, device = X[cut], targets(cut), self.device
+        own = own.toarray() if hasattr(own, "toarray") else own
         roots = None if weights is None else np.sqrt(weights[cut])[:, None]
         if not device.host:
             xp = device.xp
@@ -147,7 +155,7 @@ class RidgeState:
             return (B, D) if roots is None else (B * device.put(roots), D * device.put(roots))
         B = np.empty((own.shape[0], len(self.shift) + 1), order="F")
         B[:, 0] = 1.0
-        B[:, 1:] = own.toarray() if hasattr(own, "toarray") else own
+        B[:, 1:] = own
         B[:, 1:] -= shift
         D = np.array(D - self.target_shift, dtype=np.float64, order="F")
         if roots is not None:
@@ -172,7 +180,7 @@ class RidgeState:
         return replace(self, factor=both[:p, :p], targets=both[:p, p:], left=left, steps=steps)
 
     def _finite(self) -> RidgeState:
-        largest = np.max([np.max(np.abs(part), initial=0.0) for part in self._here])
+        largest = np.max([max(part.max(), -part.min()) for part in self._here])
         if not largest <= np.sqrt(SQUARED) or not np.isfinite(self.left).all():
             raise InvalidInputError("X or y holds numbers so large that their squares overflow; rescale the columns")
         return self
@@ -189,22 +197,23 @@ class RidgeState:
             state,
             rows=self.rows + other.rows,
             weight=self.weight + other.weight,
-            lost=(self.lost[0] + other.lost[0], self.lost[1] + other.lost[1]),
+            lost=self.lost + other.lost,
+            moved=self.moved + other.moved,
         )._finite()
 
     def _with_state(self, other: RidgeState) -> RidgeState:
         """Our factorisation with the rows of another; here, ours is overwritten."""
-        moved = other.shifted(self.shift, self.target_shift)
+        moved = other.shifted(self.shift, self.target_shift, self.device)
         state = self._with_block(moved.factor, moved.targets, triangular=True)
         return replace(state, left=state.left + other.left, steps=state.steps + other.steps)
 
-    def shifted(self, shift: Array, target_shift: Array) -> RidgeState:
-        """The same rows with other shifts: only the first row of R and Z changes."""
+    def shifted(self, shift: Array, target_shift: Array, device: Device) -> RidgeState:
+        """The same rows with other shifts, of which only the first row of R and Z changes, on a device."""
         factor, targets = (self.device.take(part).copy(order="F") for part in (self.factor, self.targets))
         factor[0, 1:] += factor[0, 0] * (self.shift - shift)
         targets[0] += factor[0, 0] * (self.target_shift - target_shift)
-        put = self.device.put
-        return replace(self, factor=put(factor), targets=put(targets), shift=shift, target_shift=target_shift)
+        factor, targets = device.put(factor), device.put(targets)
+        return replace(self, factor=factor, targets=targets, shift=shift, target_shift=target_shift, device=device)
 
     def with_outputs(self, count: int, places: Sequence[int]) -> RidgeState:
         """The state with `count` outputs, of which ours are at `places`; all rows so far have 0 in the others."""
@@ -217,7 +226,8 @@ class RidgeState:
             return wide
 
         targets = self.device.put(spread(self.device.take(self.targets)))
-        return replace(self, targets=targets, left=spread(self.left), target_shift=spread(self.target_shift))
+        left, shift, moved = map(spread, (self.left, self.target_shift, self.moved))
+        return replace(self, targets=targets, left=left, target_shift=shift, moved=moved)
 
     def without_rows(self, X: Any, targets: Rows, weights: Array | None = None) -> RidgeState:
         """The state without rows that it was given before; see `Removal` for how, and for what is refused."""
@@ -229,19 +239,27 @@ class RidgeState:
                 f"{rows} rows of weight {weight:g} cannot be removed from {self.rows} rows of weight {self.weight:g}: "
                 "some of them were never learned"
             )
-        for first in range(0, X.shape[0], size):
-            cut = slice(first, first + size)
-            state = state._without_block(*state._block(X, targets, weights, cut, self.shift))
-        left_rows = self.rows - rows
+        with one_thread():
+            for first in range(0, X.shape[0], size):
+                cut = slice(first, first + size)
+                state = state._without_block(*state._block(X, targets, weights, cut, self.shift))
+        left_rows, left_weight = self.rows - rows, self.weight - weight
         if not left_rows:
+            if np.linalg.norm(state.factor) > 1e-3 * np.linalg.norm(self._here[0]):
+                raise _never_learned("something would be left of as many rows as there are")
             return type(self).empty(self.shift, self.target_shift, self.device)
+        if left_weight <= 1e-12 * self.weight:
+            raise NotSupportedError(
+                f"of the weight {self.weight:g} only rounding errors would be left, for {left_rows} rows; remove rows "
+                "with the weights that they were learned with"
+            )
         put = self.device.put
         return replace(
             state,
             factor=put(state.factor),
             targets=put(state.targets),
             rows=left_rows,
-            weight=self.weight - weight,
+            weight=left_weight,
             device=self.device,
         )
 
@@ -251,18 +269,26 @@ class RidgeState:
         With a = R^-T B' the rows of [a; S], S'S = I - a'a, are orthonormal columns, and an orthonormal basis [W; V] of
         what is orthogonal to them gives R' = W'R with R'R' = R'R - B'B. Rows that were learned have |a| <= 1.
         """
-        R, Z = self.factor, self.targets
-        size, scale = float(np.linalg.norm(R)), float(np.linalg.norm(Z))
-        noise = self.rounding * size
+        # columns of one length, so that errors are relative to each; shorter ones where all may be errors
+        lengths, lost = np.linalg.norm(self.factor, axis=0), self.lost[:-1]
+        columns = np.maximum(lengths, 1e7 * np.sqrt(lost))
+        columns = np.where(columns > 0, columns, 1.0)
+        share = float(np.max(lost / columns**2))
+        R, Z, B = self.factor / columns, self.targets, B / columns
+        size, scale = float(np.linalg.norm(R)), float(np.sqrt(np.sum(Z**2) + np.sum(self.left)))
+        noise = max(self.rounding * size, 2 * np.sqrt(share))
         left, sigma, right = np.linalg.svd(R)
         rank = int(np.count_nonzero(sigma > noise))
+        beside = left[:, rank:].T @ Z  # what no w and b can fit, where R is singular
+        Z, before = Z - left[:, rank:] @ beside, self.left + np.einsum("ij,ij->j", beside, beside)
         inner = B @ right[:rank].T
         beyond = float(np.linalg.norm(B - inner @ right[:rank]))
-        if beyond > 1e3 * noise:
+        if beyond > 1e3 * self.rounding * size + 5 * noise:
             raise _never_learned("their columns are no combination of those of the rows so far")
         a = left[:, :rank] @ (inner / sigma[:rank]).T
         squares, turn = np.linalg.eigh(np.eye(a.shape[1]) - a.T @ a)
-        doubt = 1e3 * self.rounding * (size / sigma[rank - 1] if rank else 1.0)
+        least = sigma[rank - 1] if rank else size
+        doubt = 1e3 * self.rounding * size / least + share / least**2 if rank else 0.0
         if squares[0] < -max(doubt, 1e-10):
             raise _never_learned("the rows that would be left had a negative sum of squares")
         roots = np.sqrt(np.maximum(squares, 0.0))
@@ -270,25 +296,42 @@ class RidgeState:
         rest = turn.T @ (D - a.T @ Z)
         small = roots <= np.sqrt(doubt)
         E = np.where(small[:, None], 0.0, rest / np.where(small, 1.0, roots)[:, None])
-        left_over = self.left - np.einsum("ij,ij->j", E, E)
-        floor = doubt * (scale**2 + self.left.max(initial=0.0) + float(np.linalg.norm(D)) ** 2)
+        given = scale + float(np.linalg.norm(D))
+        if float(np.linalg.norm(rest[small])) > 10 * np.sqrt(doubt) * given:
+            raise _never_learned("their targets are not those of the only rows in some direction")
+        left_over = before - np.einsum("ij,ij->j", E, E)
+        floor = doubt * given**2
         if (left_over < -floor / max(float(roots[~small].min(initial=1.0)) ** 2, EPS)).any():
             raise _never_learned("their targets would leave a negative sum of squares")
         Q = np.linalg.qr(np.concatenate([a, S]), mode="complete")[0][:, a.shape[1] :]
         factor, turned = np.linalg.qr(Q[: len(R)].T @ R), Q[: len(R)].T @ Z + Q[len(R) :].T @ E
-        clipped = float(np.maximum(-squares, 0.0).max()) + float(squares[small].max(initial=0.0))
-        step = 8 * EPS * np.sqrt(len(R)) + self.rounding
-        rows = float(np.linalg.norm(B))
-        return replace(
+        made = replace(
             self,
-            factor=np.asfortranarray(factor.R),
+            factor=np.asfortranarray(factor.R * columns),
             targets=np.asfortranarray(factor.Q.T @ turned),
             left=np.maximum(left_over, 0.0),
-            lost=(
-                self.lost[0] + step * size**2 + clipped * rows**2,
-                self.lost[1] + step * size * scale + float(np.linalg.norm(rest[small])) * rows,
-            ),
+            lost=self.lost + np.append(0 * lost, 4 * _square(beside) if share else 0.0),
         )
+        step = 64 * EPS * np.sqrt(len(R)) + beyond
+        if squares[0] >= ENOUGH:
+            # [R; 0] = Q [B; R'] holds for columns that are changed by `step`; a change E of R amounts to a change M E
+            # of R', M = (R R'^-1)', which has the singular values 1 / roots, and 1 in all other directions
+            growth = 1 + float(np.sum(1 / squares - 1)) / len(R)
+            before, after = self._own_errors, made._own_errors
+            moved = growth * (self.moved[:2] + before * (1 + (step / self.rounding) ** 2)) - after
+            misses = self.moved[2] + np.einsum("ij,ij->j", rest, rest / squares[:, None] ** 2)
+            return replace(made, moved=np.vstack([np.maximum(moved, 0.0), misses]))
+        step += self.rounding
+        clipped = step + max(float(np.abs(squares[squares < 0]).max(initial=0.0)), float(squares[small].max(initial=0)))
+        own = size * step * lengths**2 + clipped * np.sum((B * columns) ** 2, axis=0)
+        return replace(made, lost=made.lost + np.append(own, size * step * given**2 + _square(rest[small]) / clipped))
+
+    @property
+    def _own_errors(self) -> Array:
+        """(2, c): the squared lengths of errors of the features, and of each target, in adding rows."""
+        R, Z = self._here
+        squares = np.einsum("ij,ij->j", Z, Z) + self.left
+        return self.rounding**2 * np.stack([np.full(len(squares), _square(R[:, 1:])), squares])
 
     # -------------------------------------------------------------------------------------------------- reading it
 
@@ -310,7 +353,17 @@ class RidgeState:
     @cached_property
     def as_signs(self) -> RidgeState:
         """The state for targets 2 y - 1: for those of 1 and 0, the state for 1 and -1."""
-        return replace(self, targets=2 * self.targets, left=4 * self.left, target_shift=2 * self.target_shift - 1)
+        lost = np.append(self.lost[:-1], 4 * self.lost[-1])
+        shift = 2 * self.target_shift - 1
+        moved = 4 * self.moved
+        moved[0] /= 4
+        targets = 2 * self.targets
+        return replace(self, targets=targets, left=4 * self.left, target_shift=shift, lost=lost, moved=moved)
+
+    @cached_property
+    def chosen(self) -> dict[Any, float]:
+        """Penalties that were chosen by these rows: a place to keep them."""
+        return {}
 
     @cached_property
     def _decompositions(self) -> dict[bool, Decomposition]:
@@ -324,14 +377,29 @@ class RidgeState:
 
     def _decomposed(self, intercept: bool) -> Decomposition:
         R, Z = self._here
-        if not intercept:  # rows x and targets y themselves
-            R, Z = R.copy(), Z.copy()
-            R[0, 1:] += R[0, 0] * self.shift
-            Z[0] += R[0, 0] * self.target_shift
-            M, z = R[:, 1:], Z
-        else:
+        own = self._own_errors
+        grown = np.sqrt(1 + self.moved[:2] / np.where(own > 0, own, 1.0))  # by removing rows
+        size, lengths = np.sqrt(own / self.rounding**2)
+        if intercept:
             M, z = R[1:, 1:], Z[1:]
-        return Decomposition(self, intercept, M, z, float(np.linalg.norm(R[:, 1:])))
+            start = R[0, 0] if self.rows else 1.0
+            means, middles = R[0, 1:] / start, Z[0] / start
+        else:  # rows x and targets y themselves
+            means, middles = self.shift, self.target_shift
+            R, z = R.copy(), Z.copy()
+            R[0, 1:] += R[0, 0] * means
+            z[0] += R[0, 0] * middles
+            M = R[:, 1:]
+            size, lengths = size + abs(R[0, 0]) * np.linalg.norm(means), lengths + np.abs(R[0, 0] * middles)
+        # the shifts themselves are known to their last digit
+        size = size + EPS * abs(R[0, 0]) * np.linalg.norm(self.shift)
+        lengths = lengths + EPS * np.abs(R[0, 0] * self.target_shift)
+        ones, features, columns = np.sqrt([self.lost[0], self.lost[1:-1].sum(), self.lost[-1]])
+        side = float(features + np.linalg.norm(means) * ones)
+        lost = side**2, side * (columns + np.abs(middles) * ones)
+        rows, targets = self.rounding * grown * (size, lengths)
+        doubts = Doubts(float(rows.max(initial=0.0)), targets, np.sqrt(self.moved[2]), *lost)
+        return Decomposition(self, intercept, M, z, doubts)
 
     def squared_errors(self, coef: Array, intercept: Array) -> Array:
         """sum_i s_i (y_i - x_i.w - b)^2 for w (..., c, d) and b (..., c), in the shape of b."""
@@ -342,6 +410,11 @@ class RidgeState:
         return np.asarray(np.einsum("...j,...j->...", missed, missed) + self.left)
 
 
+def _square(values: Array) -> float:
+    """The sum of squares."""
+    return float(np.sum(values**2))
+
+
 def _never_learned(why: str) -> InvalidInputError:
     return InvalidInputError(f"these rows were not learned, or not with these targets and weights: {why}")
 
@@ -349,6 +422,17 @@ def _never_learned(why: str) -> InvalidInputError:
 def is_elsewhere(array: Any) -> bool:
     """Whether an array lives on a device of its own (torch, CuPy)."""
     return not isinstance(array, np.ndarray) and hasattr(array, "device") and not hasattr(array, "toarray")
+
+
+class Doubts(NamedTuple):
+    """Bounds on what rounding errors changed: as lengths, the matrix A and each of its targets b; how far removed rows
+    were from the fit; and A'A and A'b, where removing rows left little of a direction."""
+
+    rows: float
+    targets: Array
+    misses: Array
+    gram: float
+    products: Array
 
 
 class Strengths(NamedTuple):
@@ -371,14 +455,14 @@ class Decomposition:
         intercept: whether there is an intercept.
         matrix: R, (d, d) or, without an intercept, (d + 1, d).
         targets: Z, in as many rows.
-        size: the root of the sum of squares of all entries of the rows, for the error.
+        doubts: what rounding errors may have changed.
     """
 
     state: RidgeState
     intercept: bool
     matrix: Array
     targets: Array
-    size: float
+    doubts: Doubts
 
     @cached_property
     def _parts(self) -> tuple[Array, Array, Array]:
@@ -392,18 +476,17 @@ class Decomposition:
         """The singular values."""
         return self._parts[0]
 
+    @property
+    def inner(self) -> Array:
+        """The targets along the left singular vectors, (values, c)."""
+        return self._parts[2]
+
     @cached_property
     def left(self) -> Array:
         """The squared lengths of what no w and b can fit, (c,)."""
-        inner = self._parts[2]
-        beside = np.einsum("ij,ij->j", self.targets, self.targets) - np.einsum("ij,ij->j", inner, inner)
+        inside = np.einsum("ij,ij->j", self.inner, self.inner)
+        beside = np.einsum("ij,ij->j", self.targets, self.targets) - inside
         return np.asarray(self.state.left + np.maximum(beside, 0.0))
-
-    @cached_property
-    def error(self) -> float:
-        """A bound on the backward error, relative to the largest singular value."""
-        top = float(np.max(self.sigma, initial=0.0))
-        return self.state.rounding * (self.size / top if top else 1.0)
 
     def solution(self, alpha: float) -> tuple[Array, Array]:
         """w (c, d) and b (c,) for a penalty; without one, the shortest w of all least-squares solutions."""
@@ -412,9 +495,10 @@ class Decomposition:
             if alpha > 0 and "_parts" not in vars(self):
                 coef = self._penalised(alpha)
             else:
-                _, right, inner = self._parts
-                coef = (self._gains(alpha)[:, None] * inner).T @ right
-            found = coef, self.intercepts(coef)
+                with one_thread():  # no digit depends on the number of threads
+                    coef = (self._gains(alpha)[:, None] * self.inner).T @ self._parts[1]
+            with one_thread():
+                found = coef, self.intercepts(coef)
             self._last.clear()
             self._last[alpha] = found
         return found[0].copy(), found[1].copy()
@@ -449,7 +533,7 @@ class Decomposition:
     def _gains(self, alpha: float) -> Array:
         """sigma / (sigma^2 + alpha), and 0 where sigma is a rounding error of 0 and nothing is penalised."""
         if alpha == 0:
-            known = self.sigma > self.error * self.sigma.max(initial=0.0)
+            known = self.sigma > self.doubts.rows
             return np.where(known, 1 / np.where(known, self.sigma, 1.0), 0.0)
         return np.asarray(self.sigma / (self.sigma**2 + alpha))
 
@@ -457,7 +541,8 @@ class Decomposition:
         """The squared errors on the rows themselves for several penalties, and the degrees of freedom."""
         fitted = self.sigma * np.array([self._gains(alpha) for alpha in alphas.tolist()]).reshape(len(alphas), -1)
         missed = np.where(alphas[:, None] > 0, alphas[:, None] / (self.sigma**2 + alphas[:, None]), 1 - fitted)
-        errors = missed**2 @ self._parts[2] ** 2 + self.left
+        with one_thread():
+            errors = missed**2 @ self.inner**2 + self.left
         return Strengths(alphas, errors, fitted.sum(axis=1) + self.intercept)
 
     def generalised(self, alphas: Array) -> Array:
@@ -474,31 +559,38 @@ class Decomposition:
     def grid(self) -> Array:
         """Penalties from where nothing is penalised, up to rounding errors, to where everything is."""
         top = float(self.sigma.max(initial=0.0)) ** 2 or 1.0
-        return np.geomspace(max(self.error, 1e-12) * top, 1e3 * top, STRENGTHS)
+        return np.geomspace(max(self.doubts.rows / np.sqrt(top), 1e-12) * top, 1e3 * top, STRENGTHS)
 
     def coefficient_errors(self, alpha: float) -> Array:
         """A bound on the rounding error of each output's w, as a length.
 
-        Wedin's bound on the solution of [A; sqrt(alpha) I] w = [y; 0] with relative errors e of A and y,
-        e k / (1 - e k) (2 |w| + (k + 1) |r| / |A|), k the condition number of the regularised matrix and r its
-        residual; and, after rows were removed, the error of A'A divided by the least sigma^2 + alpha.
+        For errors dA and db of A and b, and, after rows were removed, G and g of A'A and A'b,
+        (dA |w| + db) / s + (dA |r| + G |w| + g) / s^2, with the residual r = b - A w and s the least singular value
+        of [A; sqrt(alpha) I] that these errors leave. For (A'A + alpha I) dw = A'(db - dA w) + dA'r + g - G w where
+        A, in these products, is the true one.
         """
         coef, _ = self.solution(alpha)
         lengths = np.linalg.norm(coef, axis=1)
-        known = self.sigma[self._gains(alpha) > 0]
-        least = float(known.min(initial=np.inf)) if alpha == 0 else float(self.sigma.min(initial=np.inf))
-        if not len(known) or not np.isfinite(least):
+        known = self.sigma[self._gains(alpha) > 0] if alpha == 0 else self.sigma
+        if not len(known):
             return np.zeros(len(lengths))
-        low = least**2 + alpha
-        top = float(self.sigma.max()) ** 2 + alpha
-        k = float(np.sqrt(top / low))
-        residual = np.sqrt(self.errors_of(np.array([alpha])).errors[0] + alpha * lengths**2)
-        spare = 1 - self.error * k
-        removed = (self.state.lost[0] * lengths + self.state.lost[1]) / low
-        if spare <= 0:
+        rows, targets, misses, gram, products = self.doubts
+        low = alpha + max(max(float(known.min()) - rows, 0.0) ** 2 - gram, 0.0)
+        if low == 0:
             return np.full(len(lengths), np.inf)
-        wedin = self.error * k / spare * (2 * lengths + (k + 1) * residual / np.sqrt(top))
-        return np.asarray(wedin + removed)
+        residual = np.sqrt(self.errors_of(np.array([alpha])).errors[0]) + misses
+        turned = 1 if len(known) == len(self.sigma) else 2  # the directions without data turn, too
+        first = (turned * rows * lengths + targets) / np.sqrt(low)
+        return np.asarray(first + (rows * residual + gram * lengths + products) / low)
+
+    def relative_errors(self, alpha: float) -> Array:
+        """These bounds divided by |w|, or by |b| / |[A; sqrt(alpha) I]| where w is less than that."""
+        lengths = np.linalg.norm(self.solution(alpha)[0], axis=1)
+        top = np.sqrt(float(self.sigma.max(initial=0.0)) ** 2 + alpha)
+        if top > 0:
+            lengths = np.maximum(lengths, self.doubts.targets / (self.state.rounding * top))
+        errors = self.coefficient_errors(alpha)
+        return np.asarray(errors / np.where(lengths > 0, lengths, 1.0))
 
 
 def left_out(states: Sequence[RidgeState]) -> list[RidgeState]:
