@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from scipy.special import stdtrit
 from forgetting.auditing.kinds import audits, reads
 from forgetting.auditing.order_statistics import OrderShare, share_of_order
 from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_path
-from forgetting.core.text import joined, one_line
+from forgetting.core.text import counted, joined, one_line
 from forgetting.dynamics import metrics
 from forgetting.dynamics.accuracy_matrices import (
     AccuracyMatrices,
@@ -51,7 +52,8 @@ class MatrixMetric:
         formula: as in `fg.metrics.conventions`.
         sources: the libraries and papers that give this number, each with its name for the number.
         values: of each run.
-        mean, sd: over runs; sd is None for one run.
+        mean, sd: over runs, sd is None for one run. If orders were repeated, the mean is that of the means of orders:
+            an order with more runs counts no more than the others.
         low, high: the 95 % interval of the mean, by Student's t over runs, or over orders if orders were repeated; None
             for one run (or one order).
     """
@@ -74,9 +76,9 @@ class MatrixMetric:
 
 @dataclass(frozen=True)
 class ForgottenTask:
-    """A task (or a place in the order): its accuracy right after it was learned and in the last row, mean over runs.
+    """A task (or a place in the order): its mean accuracy right after it was learned, and in the last row.
 
-    `forgotten` is the difference, with its 95 % interval as that of a metric.
+    `forgotten` is the difference; means and the 95 % interval are as those of a metric.
     """
 
     name: str
@@ -146,8 +148,7 @@ class MatrixAudit(PlainResult):
 
     @property
     def headline(self) -> str:
-        runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
-        return f"Audit of {self.title}: {len(self.tasks)} tasks, {runs}"
+        return f"Audit of {self.title}: {counted(len(self.tasks), 'task')}, {counted(len(self.runs), 'run')}"
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -211,17 +212,26 @@ class MatrixAudit(PlainResult):
 def matrices_in(source: Any) -> AccuracyMatrices | None:
     """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else.
 
-    An array is refused: its numbers alone do not say that they are accuracies.
+    An array is refused, and so is a list of them: its numbers alone do not say that they are accuracies.
     """
-    if isinstance(source, np.ndarray) and source.ndim in (2, 3) and source.shape[-2] - source.shape[-1] in (0, 1):
+    shape = _matrix_shape(source)
+    if len(shape) in (2, 3) and shape[-2] - shape[-1] in (0, 1):
         raise InvalidInputError(
-            f"an array of shape {source.shape} does not say what it is: for accuracies (steps x tasks, or runs x "
+            f"an array of shape {shape} does not say what it is: for accuracies (steps x tasks, or runs x "
             "steps x tasks) give fg.AccuracyMatrices(R), for tasks (X, y, task)"
         )
     files = [source] if isinstance(source, str | PathLike) else source
     if not isinstance(files, list | tuple) or not files or not all(isinstance(name, str | PathLike) for name in files):
         return None
     return AccuracyMatrices.load(list(files)) if all(map(holds_matrices, files)) else None
+
+
+def _matrix_shape(source: Any) -> tuple[int, ...]:
+    """The shape of an array, or of a list of lists or arrays that makes one; () of all else, such as pairs (X, y)."""
+    if isinstance(source, list) and source and all(isinstance(part, list | np.ndarray) for part in source):
+        with suppress(ValueError):  # parts of different shapes
+            return np.shape(source)
+    return source.shape if isinstance(source, np.ndarray) else ()
 
 
 @audits(AccuracyMatrices.audited_as)
@@ -296,31 +306,32 @@ def _metrics(rows: Sequence[Sequence[metrics.Convention]], orders: Sequence[str]
             continue
         numbers = np.array(values, dtype=float)
         sd = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-        low, high = _interval(numbers, orders)
+        mean, low, high = _mean_with_interval(numbers, orders)
         quantity = row.theirs if row.theirs in DERIVED else row.quantity
         found[key] = MatrixMetric(
-            quantity, row.word, row.formula, (source,), tuple(numbers.tolist()), float(numbers.mean()), sd, low, high
+            quantity, row.word, row.formula, (source,), tuple(numbers.tolist()), mean, sd, low, high
         )
     names = [*dict.fromkeys(row.quantity for row in rows[0]), *DERIVED]
     return tuple(sorted(found.values(), key=lambda metric: names.index(metric.quantity)))
 
 
-def _interval(values: Array, orders: Sequence[str]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the mean by Student's t: over runs, or over the means of orders if orders were repeated.
+def _mean_with_interval(values: Array, orders: Sequence[str]) -> tuple[float, float | None, float | None]:
+    """The mean and its 95 % interval by Student's t: over runs, or over the means of orders if orders were repeated.
 
-    Runs with one order are no independent draws of orders, so that they count once.
+    Runs with one order are no independent draws of orders, so that they count once, and orders count alike.
 
-    >>> [round(end, 4) for end in _interval(np.array([0.0, 1.0, 1.0]), ["a", "b", "b"])]
-    [-5.6864, 7.0198]
+    >>> [round(number, 4) for number in _mean_with_interval(np.array([0.0, 1.0, 1.0]), ["a", "b", "b"])]
+    [0.5, -5.8531, 6.8531]
     """
-    names, centre = list(orders), float(values.mean())
+    names = list(orders)
     known = dict.fromkeys(names)
     if "" not in known and 1 < len(known) < len(values):
         values = np.array([values[[name == own for own in names]].mean() for name in known])
+    mean = float(values.mean())
     if len(values) < 2:
-        return None, None
+        return mean, None, None
     half = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(len(values)))
-    return centre - half, centre + half
+    return mean, mean - half, mean + half
 
 
 def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tuple[ForgottenTask, ...]:
@@ -334,10 +345,9 @@ def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tupl
         if not runs.size:
             continue
         learned, last = values[runs, steps[first], task], values[runs, -1, task]
-        low, high = _interval(learned - last, [tasks.order_names[run] for run in runs])
-        found.append(
-            ForgottenTask(name, float(learned.mean()), float(last.mean()), float((learned - last).mean()), low, high)
-        )
+        kinds = [tasks.order_names[run] for run in runs]
+        after, end = (_mean_with_interval(part, kinds)[0] for part in (learned, last))
+        found.append(ForgottenTask(name, after, end, *_mean_with_interval(learned - last, kinds)))
     return tuple(found)
 
 
@@ -413,10 +423,10 @@ def _report(audit: MatrixAudit) -> Report:
         items.append(_effect_table(audit))
     meta = {
         "tasks": len(audit.tasks),
-        "runs": list(audit.runs),
+        "runs": "; ".join(audit.runs),
         "orders": audit.orders,
         "unit": audit.unit,
-        "notes": list(audit.notes),
+        **({"notes": "; ".join(audit.notes)} if audit.notes else {}),
         "versions": versions(),
     }
     section = Section("accuracies", "Accuracies", "", tuple(items))
@@ -439,7 +449,7 @@ def _metric_table(audit: MatrixAudit) -> Table:
     )
     if several:
         over = "orders" if 1 < audit.orders < len(audit.runs) else "runs"
-        caption += f" Intervals are those of the mean, by Student's t over {over}."
+        caption += f" Means are over {over}, and intervals are those of the mean, by Student's t."
     return Table("metrics", "Metrics by each convention", caption, heads, tuple(rows))
 
 

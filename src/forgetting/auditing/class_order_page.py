@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.auditing.sentences import capital, percent
-from forgetting.core.text import joined, one_line
+from forgetting.core.text import joined, large, one_line
 from forgetting.expectation.intervals import LEVELS
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
 from forgetting.figures.text_formats import table_text
@@ -204,7 +204,7 @@ def report_of(audit: ClassOrderAudit) -> Report:
         "rows scored": f"{audit.scored} {'held out' if audit.held_out else 'learned'}",
         "predictions": "among the classes seen so far" if audit.outputs == "all" else "among the classes of the task",
         "scheme": audit.scheme,
-        "class orders": _count(audit.num_orders),
+        "class orders": large(audit.num_orders),
         "listed or drawn": f"{audit.drawn:,} {'listed' if audit.exact else 'drawn'}, {audit.searched:,} searched",
         "seed": audit.seed,
         "versions": versions(),
@@ -236,7 +236,7 @@ def _distribution(audit: ClassOrderAudit) -> Section:
     how = (
         f"All {audit.num_orders:,} class orders were learned: the numbers are exact."
         if audit.exact
-        else f"{audit.drawn:,} of {_count(audit.num_orders)} class orders were drawn at random."
+        else f"{audit.drawn:,} of {large(audit.num_orders)} class orders were drawn at random."
     )
     caption = f"{how} {_convention(audit)} {capital(meant)}."
     title = "The numbers of the benchmark over class orders"
@@ -258,11 +258,6 @@ def _distribution(audit: ClassOrderAudit) -> Section:
 
 def _short(value: Any) -> Any:
     return round(value, 2) + 0.0 if isinstance(value, float) else value
-
-
-def _count(number: int) -> str:
-    """A number of class orders, in digits or as a power of ten."""
-    return f"{number:,}" if number < 1e9 else f"10^{len(str(number)) - 1}"
 
 
 def _ends(interval: Sequence[float]) -> str:

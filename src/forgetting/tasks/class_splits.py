@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +22,7 @@ from forgetting.core.arrays import (
     real_array,
     seed_from,
 )
-from forgetting.core.text import joined, nearest
+from forgetting.core.text import joined, large, nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Matrix
 from forgetting.results import Shown
@@ -206,7 +205,7 @@ class ClassSplits(Shown):
         """
         if self.num_orders > MOST_LISTED:
             raise NotSupportedError(
-                f"there are {_count(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
+                f"there are {large(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
             )
         return np.array(self.class_names)[self.partitions.all()]
 
@@ -391,8 +390,3 @@ def _classes(names: Sequence[str]) -> str:
     """Names of classes in words, the first few of them."""
     more = [f"{len(names) - LISTED} more"] if len(names) > LISTED else []
     return f"class{'es' if len(names) > 1 else ''} {joined([*(repr(name) for name in names[:LISTED]), *more])}"
-
-
-def _count(number: int) -> str:
-    """A number of orders in digits, or as a power of ten where it is large."""
-    return f"{number:,}" if number < 1e9 else f"10^{math.log10(number):.0f}"
