@@ -103,27 +103,32 @@ def _few(audit: ClassOrderAudit) -> str:
     return (
         f"Three random class orders, as papers average them: mean +- standard deviation misses the mean over class "
         f"orders in {percent(1 - few.sd_covers, 1.0)} of cases, the standard deviation is less than half the true one "
-        f"in {percent(few.halved, 1.0)}, and an interval that holds (t, 95 %) is {_points(few.t_width)} wide to "
-        f"each side."
+        f"in {percent(few.halved, 1.0)}, and a t-interval (95 %), which holds the mean in "
+        f"{percent(few.t_covers, 1.0)}, is {_points(few.t_width)} wide to each side."
     )
 
 
 def _needed(audit: ClassOrderAudit) -> str:
     final = audit.measures[0]
     most = "" if audit.exact else (
-        f" (at most {_at_most(final, ERRORS[0])} and {_at_most(final, ERRORS[1])}, since the standard deviation was "
-        "itself estimated)"
+        f" (at most {_at_most(audit, final, ERRORS[0])} and {_at_most(audit, final, ERRORS[1])}, since the standard "
+        "deviation was itself estimated)"
     )  # fmt: skip
-    one, half = (final.orders_needed(error) for error in ERRORS)
-    orders = "random class order" if one == 1 else "random class orders"
+    one, half = (_orders(audit, final.orders_needed(error)) for error in ERRORS)
+    orders = "random class order" if one == "1" else "class orders" if one.startswith("all") else "random class orders"
     return (
-        f"For a mean within 1 point of the mean over all, in 95 % of cases, average {one:,} {orders}; within 0.5 "
-        f"points, {half:,}{most}."
+        f"For a mean within 1 point of the mean over all, in 95 % of cases, average {one} {orders}; within 0.5 "
+        f"points, {half}{most}."
     )
 
 
-def _at_most(measure: ClassOrderMeasure, error: float) -> str:
-    return f"{replace(measure, sd=measure.sd_interval[1]).orders_needed(error):,}"
+def _at_most(audit: ClassOrderAudit, measure: ClassOrderMeasure, error: float) -> str:
+    return _orders(audit, replace(measure, sd=measure.sd_interval[1]).orders_needed(error))
+
+
+def _orders(audit: ClassOrderAudit, needed: int) -> str:
+    """A number of random class orders in words: all of them, where that is not more."""
+    return f"{needed:,}" if needed < audit.num_orders else f"all {audit.num_orders:,}"
 
 
 def _pairs(audit: ClassOrderAudit) -> tuple[str, ...]:
@@ -287,8 +292,8 @@ def _averaging(audit: ClassOrderAudit) -> Section:
     rows = []
     for few in audit.few:
         measure = by_name[few.measure]
-        row: list[Any] = [few.measure, *(measure.orders_needed(error) for error in ERRORS)]
-        row += [] if audit.exact else [_at_most(measure, error) for error in ERRORS]
+        row: list[Any] = [few.measure, *(_orders(audit, measure.orders_needed(error)) for error in ERRORS)]
+        row += [] if audit.exact else [_at_most(audit, measure, error) for error in ERRORS]
         rows.append(tuple(row))
     heads = ("measure", "for 1 point", "for 0.5 points", *(() if audit.exact else ("at most", "at most ")))
     caption = (
@@ -332,7 +337,12 @@ def _classes(audit: ClassOrderAudit) -> tuple[Section, ...]:
         )
         items.append(
             Table(
-                "pairs", "Which classes should not share a task", caption, ("classes", *_heads(audit, "effect")), rows
+                "pairs",
+                "Which classes should not share a task",
+                caption,
+                ("classes", *_heads(audit, "effect")),
+                rows,
+                compact=True,
             )
         )
     rows = tuple(
