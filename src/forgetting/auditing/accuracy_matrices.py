@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from forgetting.auditing.kinds import audits, reads
 from forgetting.auditing.order_statistics import OrderShare, share_of_order
-from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_path
+from forgetting.core.arrays import Array, IntArray, as_kind
 from forgetting.core.text import counted, joined, one_line
 from forgetting.dynamics import metrics
 from forgetting.dynamics.accuracy_matrices import (
@@ -25,12 +25,9 @@ from forgetting.dynamics.accuracy_matrices import (
 )
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, Matrix, Table
-from forgetting.figures.text_formats import table_text
-from forgetting.report.document import Report, Section, summary_text
-from forgetting.report.html import to_html
+from forgetting.report.document import Report, Section
+from forgetting.report.pages import ResultWithPage
 from forgetting.report.provenance import versions
-from forgetting.report.saving import write_file
-from forgetting.results import PlainResult
 
 LEVEL = 0.95
 DERIVED = ("positive_backward_transfer", "remembering")  # numbers of Continuum that are functions of others
@@ -99,7 +96,7 @@ class OrderEffect:
 
 
 @dataclass(frozen=True, repr=False)
-class MatrixAudit(PlainResult):
+class MatrixAudit(ResultWithPage):
     """The result of `fg.audit` for matrices of accuracies; all accuracies are fractions.
 
     Attributes:
@@ -178,23 +175,7 @@ class MatrixAudit(PlainResult):
         return drawn_matrix(mean, self.columns, self.by_place, len(self.runs))
 
     def to_report(self) -> Report:
-        """The figures and tables as data, for the renderers of `forgetting.report`."""
         return _report(self)
-
-    def to_text(self, width: int = 80) -> str:
-        """A page for a terminal that is `width` characters wide."""
-        columns = as_count(width, "width", least=1)
-        report = self.to_report()
-        tables = [table_text(item, columns) for item in report.items() if isinstance(item, Table)]
-        return "\n\n".join([summary_text(report, columns), *tables])
-
-    def to_html(self) -> str:
-        """A page for a browser, as a single HTML file."""
-        return to_html(self.to_report())
-
-    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        write_file(self.to_report(), as_path(path), force=force)
 
     def _check(self) -> None:
         if not self.effects or not self.tasks:
@@ -203,9 +184,6 @@ class MatrixAudit(PlainResult):
             raise ProblemFileError(f"a metric has not one value for each of {len(self.runs)} runs")
         if not self.metrics or not self.mean or any(len(row) != len(self.columns) for row in self.mean):
             raise ProblemFileError(f"no metrics, or rows of the mean matrix without {len(self.columns)} columns")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 @reads

@@ -12,8 +12,7 @@ from forgetting.auditing.sentences import capital, percent
 from forgetting.core.text import joined, large, one_line
 from forgetting.expectation.intervals import LEVELS
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
-from forgetting.figures.text_formats import table_text
-from forgetting.report.document import Report, Section, summary_text
+from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ POINT = 0.01  # one percentage point, below which the class order hardly matters
 NAMED = 3  # pairs of classes in the opening
 WIDEST = 90  # letters of a class order in a sentence
 ENDS = 10  # pairs of classes in a table, of either sign
-SHOWN = 12  # rows of a table in a terminal
 ERRORS = (0.01, 0.005)  # errors of a mean for which the number of orders is given
 THE_LIE = "Lai et al. 2025, arXiv 2509.22580"
 
@@ -385,16 +383,3 @@ def _effect_row(name: str, effects: list[tuple[float, tuple[float, float]]], aud
     for difference, interval in effects:
         row += [_short(100 * difference), *([] if audit.exact else [_ends(interval)])]
     return tuple(row)
-
-
-def text_of(report: Report, width: int) -> str:
-    """The report as text for a terminal: the sentences, and all tables, of long ones the first rows."""
-    parts = [summary_text(report, width)]
-    for item in report.items():
-        if isinstance(item, Table):
-            shown = replace(item, notes=(*item.notes, item.caption))
-            if len(shown.rows) > SHOWN:
-                note = f"... and {len(shown.rows) - SHOWN} more"
-                shown = replace(shown, rows=shown.rows[:SHOWN], notes=(note, *shown.notes))
-            parts.append(table_text(shown, width))
-    return "\n\n".join(parts)
