@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from forgetting.auditing.kinds import audits, reads
 from forgetting.auditing.order_statistics import OrderShare, share_of_order
+from forgetting.auditing.sentences import rate
 from forgetting.core.arrays import Array, IntArray, as_kind
 from forgetting.core.text import counted, joined, one_line
 from forgetting.dynamics import metrics
@@ -279,8 +280,7 @@ def _metrics(rows: Sequence[Sequence[metrics.Convention]], orders: Sequence[str]
             continue
         key, source = (row.quantity, row.formula), f"{row.library}: {row.theirs}"
         if key in found:
-            known = found[key]
-            found[key] = MatrixMetric(**{**vars(known), "sources": (*known.sources, source)})
+            found[key] = replace(found[key], sources=(*found[key].sources, source))
             continue
         numbers = np.array(values, dtype=float)
         sd = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
@@ -332,12 +332,8 @@ def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tupl
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def _per_cent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
 def _with_interval(metric: MatrixMetric) -> str:
-    words = _per_cent(metric.mean)
+    words = rate(metric.mean)
     if metric.low is None or metric.high is None:
         return words
     return f"{words} (95 % interval {100 * metric.low:.1f} to {100 * metric.high:.1f})"
@@ -364,14 +360,14 @@ def _sentences(audit: MatrixAudit) -> list[str]:
             low, high = min(ways, key=lambda way: way.mean), max(ways, key=lambda way: way.mean)
             if high.mean - low.mean > 0.0005:
                 said.append(
-                    f"The same accuracies have a {words} of {_per_cent(low.mean)} by {_who(low)}, and of "
-                    f"{_per_cent(high.mean)} by {_who(high)}: say which formula a number is of."
+                    f"The same accuracies have a {words} of {rate(low.mean)} by {_who(low)}, and of "
+                    f"{rate(high.mean)} by {_who(high)}: say which formula a number is of."
                 )
     most = max(audit.tasks, key=lambda task: task.forgotten)
     if len(audit.tasks) > 1 and most.forgotten > 0:
         said.append(
-            f"Task {one_line(most.name, 40)} is forgotten most: {_per_cent(most.learned)} right after it was learned, "
-            f"{_per_cent(most.last)} in the end."
+            f"Task {one_line(most.name, 40)} is forgotten most: {rate(most.learned)} right after it was learned, "
+            f"{rate(most.last)} in the end."
         )
     said.append(_order_sentence(audit.effects[0]))
     return said
@@ -390,8 +386,8 @@ def _order_sentence(first: OrderEffect) -> str:
     return (
         f"The order explains {100 * effect.share:.0f} % of the variance of the {name} over runs (95 % interval "
         f"{100 * effect.low:.0f} to {100 * effect.high:.0f} %; {effect.orders} orders, {effect.runs} runs, normal "
-        f"effects): orders differ by a standard deviation of {_per_cent(effect.between or 0.0)}, seeds by "
-        f"{_per_cent(effect.within or 0.0)}."
+        f"effects): orders differ by a standard deviation of {rate(effect.between or 0.0)}, seeds by "
+        f"{rate(effect.within or 0.0)}."
     )
 
 

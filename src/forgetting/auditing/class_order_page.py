@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.auditing.sentences import capital, percent
+from forgetting.auditing.sentences import capital, percent, rate
 from forgetting.core.text import joined, large, one_line
 from forgetting.expectation.intervals import LEVELS
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
@@ -40,15 +40,6 @@ def _spread(audit: ClassOrderAudit) -> float:
     return abs(audit.measures[0].best.value - audit.measures[0].worst.value)
 
 
-def _rate(share: float) -> str:
-    """A share of rows in per cent.
-
-    >>> _rate(0.19865)
-    '19.9 %'
-    """
-    return f"{100 * share:.1f} %"
-
-
 def _points(difference: float) -> str:
     """A difference of shares in percentage points, two digits of it.
 
@@ -68,14 +59,12 @@ def _dependence(audit: ClassOrderAudit) -> str:
     low, high = sorted((final.worst.value, final.best.value))
     rows = "held-out rows" if audit.held_out else "learned rows, since no others were given"
     if _spread(audit) <= EQUAL:
-        return f"The class order does not matter: the final accuracy ({rows}) is {_rate(high)} in {_all(audit)}."
+        return f"The class order does not matter: the final accuracy ({rows}) is {rate(high)} in {_all(audit)}."
     verb = "hardly depends" if high - low < POINT else "depends"
     sd = _points(final.sd)
     if not audit.exact:
         sd += f", at most {_points(final.sd_interval[1])} with 99 % confidence"
-    spread = (
-        f"it is {_rate(final.mean)} on average, from {_rate(low)} to {_rate(high)}, with a standard deviation of {sd}"
-    )
+    spread = f"it is {rate(final.mean)} on average, from {rate(low)} to {rate(high)}, with a standard deviation of {sd}"
     extremes = "" if audit.exact else (
         f"; the two extremes were found by a search that tried {audit.searched:,} more, and others may lie beyond"
     )  # fmt: skip
@@ -91,7 +80,7 @@ def _given(audit: ClassOrderAudit) -> tuple[str, ...]:
     if given is None or final.better is None:
         return ()
     return (
-        f"The given class order, {_words(audit, given)}, reaches {_rate(given.value)}: {percent(final.better, 1.0)} of "
+        f"The given class order, {_words(audit, given)}, reaches {rate(given.value)}: {percent(final.better, 1.0)} of "
         f"{_all(audit)} are better.",
     )
 
@@ -170,7 +159,7 @@ def histogram(audit: ClassOrderAudit) -> Curves:
     series = [Series("class orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
     for group, (name, value) in enumerate(marks, 1):
         place, role = 100 * value, "reference" if name == "mean" else "exact"
-        label = f"{name}, {_rate(value)}"
+        label = f"{name}, {rate(value)}"
         series.append(Series(name, (place, place), (0.0, top), role=role, group=group, label=label))  # type: ignore[arg-type]
     title = f"Final accuracy over {_all(audit)}"
     return Curves(

@@ -18,7 +18,7 @@ from forgetting.auditing.class_order_result import (
     PairEffect,
     PlaceEffect,
 )
-from forgetting.auditing.class_scores import MEASURES, ClassLearner, ClassMeasure, MeasuredOrders
+from forgetting.auditing.class_scores import MEASURES, ClassLearner, MeasuredOrders
 from forgetting.auditing.kinds import audits
 from forgetting.auditing.order_search import climb_from
 from forgetting.auditing.orders import extreme_order
@@ -99,10 +99,7 @@ def audit_class_orders(
         own = None if given is None else learner.measured(given[None])
         even = len(set(learner.counts.tolist())) == 1 and len(set(splits.sizes)) == 1
         kept = [place for place in range(len(MEASURES)) if not even or "over tasks" not in MEASURES[place].name]
-        measures = tuple(
-            _measure(names, MEASURES[at], at, values[:, at], tried, None if own is None else own.values[0, at], exact)
-            for at in kept
-        )
+        measures = tuple(_measure(names, at, values[:, at], tried, own, exact) for at in kept)
         few = tuple(_few_seeds(measure, values[:, at], streams[2]) for at, measure in enumerate(measures[:2]))
         final = values[:, 0]
         owner = _owners(codes, splits.sizes)
@@ -143,15 +140,14 @@ def _affordable(learner: ClassLearner, seconds: float) -> int:
 
 def _measure(
     names: Sequence[str],
-    about: ClassMeasure,
     at: int,
     values: Array,
     tried: MeasuredOrders,
-    given: float | None,
+    own: MeasuredOrders | None,
     exact: bool,
 ) -> ClassOrderMeasure:
     """The distribution of a measure over class orders, from all of them or from independent draws."""
-    ends = about.least, 1.0
+    about, ends = MEASURES[at], (MEASURES[at].least, 1.0)
     mean, sd = float(values.mean()), float(values.std(ddof=0 if exact else 1))
     quantiles = column_quantiles(values, CONFIDENCE, ends)
     if exact:
@@ -165,10 +161,9 @@ def _measure(
     if high - low <= 1e-9:
         low, high = low - 0.005, high + 0.005
     counts = np.histogram(values, int(np.clip(np.sqrt(len(values)), 6, BARS)), (low, high))[0]
-    slack = 1e-9
-    beats = None
-    if given is not None:
-        given = float(given)
+    given = beats = None
+    if own is not None:
+        given, slack = float(own.values[0, at]), 1e-9
         beats = float(np.mean(values > given + slack if about.higher else values < given - slack))
     return ClassOrderMeasure(
         about.name, about.meaning, about.higher, mean,

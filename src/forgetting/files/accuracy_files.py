@@ -171,22 +171,17 @@ def _is_word(cell: str) -> bool:
 
 
 def _read_json(content: str, choice: Choice) -> list[LoggedRun]:
-    """Rows of numbers, or metrics of Avalanche."""
+    """Rows of numbers, which may get longer, several runs of them, or metrics of Avalanche."""
     try:
         data = json.loads(content, object_pairs_hook=_once)
     except RecursionError:
         raise ProblemFileError("not JSON (nested too deeply)") from None
     except ValueError as error:
         raise ProblemFileError(f"not JSON ({error})") from None
-    if isinstance(data, list) and all(isinstance(row, list) for row in data):
-        return _runs_of_lists(data)
-    return read_avalanche_json(data, choice)
-
-
-def _runs_of_lists(data: list[Any]) -> list[LoggedRun]:
-    """Rows of numbers, which may get longer, or several runs of them."""
+    if not isinstance(data, list) or not all(isinstance(row, list) for row in data):
+        return read_avalanche_json(data, choice)
     if data and all(isinstance(row, list) for run in data for row in run):
-        return [replaced for number, rows in enumerate(data) for replaced in [_run_of_rows(rows, f"run {number}")]]
+        return [_run_of_rows(rows, f"run {number}") for number, rows in enumerate(data)]
     return [_run_of_rows(data, "")]
 
 
