@@ -386,6 +386,11 @@ def test_class_orders_that_are_more_than_an_integer_holds_are_audited():
     assert len(audit.pairs) == 40
 
 
+def test_a_title_that_is_no_text_is_named(six):
+    with pytest.raises(fg.errors.InvalidInputError, match="title: "):
+        fg.audit(six[0], title=3)
+
+
 def test_a_scheme_that_diverges_is_named(six):
     with pytest.raises(fg.errors.InvalidInputError, match=r"SGD.* diverges"):
         fg.audit(six[0], scheme=fg.schemes.SGD(step_size=1e200))

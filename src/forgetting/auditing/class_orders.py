@@ -22,7 +22,7 @@ from forgetting.auditing.class_scores import MEASURES, ClassLearner, MeasuredOrd
 from forgetting.auditing.kinds import audits
 from forgetting.auditing.order_search import climb_from
 from forgetting.auditing.orders import extreme_order
-from forgetting.core.arrays import Array, IntArray, Seed, as_number, seed_from
+from forgetting.core.arrays import Array, IntArray, Seed, as_kind, as_number, seed_from
 from forgetting.core.progress import progress_bar
 from forgetting.errors import DataWarning
 from forgetting.expectation.intervals import Range, bounded_interval, column_quantiles
@@ -71,6 +71,8 @@ def audit_class_orders(
     >>> audit.exact, audit.num_orders, audit.measures[0].name, round(audit.measures[0].mean, 3)
     (True, 6, 'final accuracy', 0.908)
     """
+    if title is not None:
+        as_kind(title, str, "a text", "title: ")
     number, seconds = seed_from(seed), as_number(patience, "patience", least=0)
     learner, names = ClassLearner(splits, scheme), splits.class_names
     given = None if order is None else codes_of(splits, order)
@@ -104,7 +106,7 @@ def audit_class_orders(
         final = values[:, 0]
         owner = _owners(codes, splits.sizes)
         result = ClassOrderAudit(
-            title=title or f"{splits.num_classes} classes in {splits.num_tasks} tasks",
+            title=f"{splits.num_classes} classes in {splits.num_tasks} tasks" if title is None else title,
             class_names=names,
             sizes=splits.sizes,
             outputs=splits.classes,

@@ -111,7 +111,7 @@ def audit_command(
                                      docs/accuracy-matrices.md)
     """
     output = Output(as_json, out, force)
-    if matrices := files_of_matrices(words):
+    if source.columns.label == "y" and (matrices := files_of_matrices(words)):  # a named label: a table of tasks
         return audit_matrices(matrices, words, context, output)
     if names_values(words):
         return audit_values(words, context, output)

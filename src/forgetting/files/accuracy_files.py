@@ -134,16 +134,20 @@ def _reader_of(content: str) -> Reader | None:
 def _is_bare(content: str) -> bool:
     """Whether a table can only be a matrix: square (or one row more), of numbers, without names or with empty corner.
 
-    With names above, a square table of numbers may be tasks, too, but not if nothing is above its diagonal.
+    With names above, a square table of numbers may be tasks, too, but not if nothing is above its diagonal, or if all
+    numbers are between 0 and 1 and no column is called y or task.
     """
     rows = [_cells(line) for line in content.splitlines() if line.strip()]
-    named = any(_is_word(cell) for cell in rows[0])
+    named, names = any(_is_word(cell) for cell in rows[0]), {cell.lower() for cell in rows[0]}
     rows = rows[named:]
     width = max((len(row) for row in rows), default=0)
     if len(rows) not in (width, width + 1) or any(_is_word(cell) for row in rows for cell in row):
         return False
+    numbers = [spelt_number(cell) for row in rows for cell in row if _spells(cell)]
+    if not named or (not names & {"y", "task"} and all(0 <= number <= 1 for number in numbers)):
+        return True
     first = len(rows) - width
-    return not named or not any(any(row[step - first + 1 :]) for step, row in enumerate(rows) if step >= first)
+    return not any(any(row[step - first + 1 :]) for step, row in enumerate(rows) if step >= first)
 
 
 def _refuse_pickles(path: Path) -> None:

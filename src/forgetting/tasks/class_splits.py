@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -362,6 +362,10 @@ def _sizes(tasks: Any, classes: int) -> tuple[int, ...]:
     >>> _sizes(3, 10), _sizes([2, 8], 10)
     ((4, 3, 3), (2, 8))
     """
+    if isinstance(tasks, str) or (isinstance(tasks, Sized) and not len(tasks)):
+        raise InvalidInputError(
+            f"tasks: expected a number of tasks, or the number of classes of each, got {tasks!r:.40}"
+        )
     if isinstance(tasks, Iterable):
         sizes = tuple(as_count(size, f"tasks[{place}]", least=1) for place, size in enumerate(as_list(tasks, "tasks")))
         if sum(sizes) != classes:
@@ -372,7 +376,8 @@ def _sizes(tasks: Any, classes: int) -> tuple[int, ...]:
         number = as_count(tasks, "tasks", least=1)
         if number > classes:
             raise InvalidInputError(
-                f"tasks = {number}, but there are only {classes} classes, and each task learns at least one"
+                f"tasks = {number}, but there {'is' if classes == 1 else 'are'} only {classes} "
+                f"class{'' if classes == 1 else 'es'}, and each task learns at least one"
             )
         sizes = tuple(classes // number + (place < classes % number) for place in range(number))
     if len(sizes) < 2:
