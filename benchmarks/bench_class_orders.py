@@ -93,7 +93,7 @@ def main() -> None:
         learner = ClassLearner(splits, None)
         codes = splits.partitions.all()
         listed: list[np.ndarray] = []
-        took = seconds(lambda: listed.append(learner.values(codes)[:, 0]))  # noqa: B023
+        took = seconds(lambda: listed.append(learner.measured(codes).values[:, 0]))  # noqa: B023
         report(f"{features}: all {len(codes):,} class orders, as a share of {LISTED:g} s", [took], [LISTED], 1,
                at_most=True)  # fmt: skip
         final = listed[0]

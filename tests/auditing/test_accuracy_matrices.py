@@ -155,6 +155,19 @@ def test_intervals_of_means_hold_over_orders_where_orders_are_repeated():
     assert found >= 0.87 * rounds(100, 1000)
 
 
+def test_an_order_with_many_runs_counts_once_in_means_and_intervals():
+    orders = [ORDERS[0]] * 20 + ORDERS[1:5]
+    total = rounds(200, 1000)
+    found = 0
+    for seed in range(total):
+        shifts = 0.05 * np.random.default_rng(seed).standard_normal(5)
+        runs = [R * 0.6 + 0.2 + shift for shift in np.repeat(shifts, [20, 1, 1, 1, 1])]
+        metric = fg.audit(fg.AccuracyMatrices(runs, order_names=list(map(str, orders)))).metric("average_accuracy")
+        np.testing.assert_allclose(metric.mean, 0.6 * R[-1].mean() + 0.2 + shifts.mean(), atol=1e-12)
+        found += metric.low <= 0.6 * R[-1].mean() + 0.2 <= metric.high
+    assert abs(found / total - 0.95) < 4 * np.sqrt(0.05 * 0.95 / total)
+
+
 @pytest.mark.parametrize(
     ("matrices", "reason"),
     [
@@ -213,10 +226,14 @@ def test_options_without_a_meaning_are_named(option):
 
 
 def test_an_array_alone_is_not_taken_for_accuracies_and_a_damaged_file_is_named(tmp_path):
-    for array in (R, np.stack([R, R])):
+    for array in (R, np.stack([R, R]), [R, R], R.tolist(), [R.tolist(), R.tolist()]):
         with pytest.raises(InvalidInputError, match=r"does not say what it is.*fg.AccuracyMatrices\(R\)"):
             fg.audit(array)
     with pytest.raises(ProblemFileError, match=r"no-such\.log"):
         fg.audit(str(tmp_path / "no-such.log"))
     with pytest.raises(InvalidInputError, match="no metric 'bwt'"):
         fg.audit(fg.AccuracyMatrices(R)).metric("bwt")
+    with pytest.raises(InvalidInputError, match=r"fg\.audit\(R\) has all metrics.*R\.values\[0\]"):
+        fg.metrics.backward_transfer(fg.AccuracyMatrices(R))
+    with pytest.raises(InvalidInputError, match=r"accuracies are no tasks; fg\.audit\(R\) reads them"):
+        fg.expect(fg.AccuracyMatrices(R), "random", 3)

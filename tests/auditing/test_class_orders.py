@@ -1,6 +1,7 @@
 """Class orders: what the audit learns many at a time is what each order gives when it is learned alone."""
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -11,6 +12,7 @@ import forgetting as fg
 from forgetting import metrics
 from forgetting.auditing.class_orders import _interval, search_class_orders, swaps
 from forgetting.auditing.class_scores import MEASURES, ClassLearner
+from forgetting.geometry.factor import factor_task
 from forgetting.tasks.class_splits import codes_of, learned_rows
 
 
@@ -111,7 +113,9 @@ def test_sparse_rows_give_what_dense_rows_give():
     dense = fg.ClassSplits(X, labels, 3, (held, held_labels))
     thin = fg.ClassSplits(sparse.csr_matrix(X), labels, 3, (sparse.csr_array(held), held_labels))
     codes = dense.partitions.draw(20, np.random.default_rng(0))
-    np.testing.assert_allclose(ClassLearner(thin, None).values(codes), ClassLearner(dense, None).values(codes))
+    np.testing.assert_allclose(
+        ClassLearner(thin, None).measured(codes).values, ClassLearner(dense, None).measured(codes).values
+    )
 
 
 def test_classes_of_many_rows_are_reduced_without_a_change_of_any_accuracy():
@@ -120,7 +124,7 @@ def test_classes_of_many_rows_are_reduced_without_a_change_of_any_accuracy():
     assert len(learned_rows(splits)[0]) <= 5 * 7 < len(train[0])
     for lam in (None, 2.0):
         codes = splits.partitions.all()
-        values = ClassLearner(splits, None if lam is None else fg.schemes.Ridge(lam)).values(codes)
+        values = ClassLearner(splits, None if lam is None else fg.schemes.Ridge(lam)).measured(codes).values
         for order, row in zip(codes, values, strict=True):
             parts = [part.tolist() for part in np.split(order, splits.partitions.cuts[1:-1])]
             R = learned_alone(train, test, parts, "all", lam)
@@ -131,9 +135,9 @@ def test_sets_of_classes_that_do_not_fit_in_memory_are_taken_in_turn(monkeypatch
     train, test = data()
     splits = fg.ClassSplits(*train, 3, test)
     codes = splits.partitions.draw(30, np.random.default_rng(2))
-    together = ClassLearner(splits, None).values(codes)
+    together = ClassLearner(splits, None).measured(codes).values
     monkeypatch.setattr("forgetting.auditing.class_scores.SHARED", 1)
-    np.testing.assert_allclose(ClassLearner(splits, None).values(codes), together, atol=1e-12)
+    np.testing.assert_allclose(ClassLearner(splits, None).measured(codes).values, together, atol=1e-12)
 
 
 def test_all_orders_are_the_different_ordered_partitions():
@@ -257,6 +261,40 @@ def test_sampled_values_carry_intervals_that_hold_and_extremes_that_exist(six, m
             assert pair.interval[0] <= known[pair.classes] <= pair.interval[1]
 
 
+def test_a_search_does_not_factorise_again_the_sets_that_a_move_keeps(monkeypatch):
+    factorised = []
+
+    def counted(rows, *rest):
+        factorised.append(len(rows))
+        return factor_task(rows, *rest)
+
+    monkeypatch.setattr("forgetting.auditing.class_scores.factor_task", counted)
+    learner = ClassLearner(fg.ClassSplits(np.eye(60), range(60), 10), None)
+    order = np.arange(60)
+    learner.measured(order[None])
+    assert len(factorised) == 10
+    order[[0, 6]] = order[[6, 0]]
+    learner.measured(learner.splits.partitions.sorted(order[None]))
+    assert len(factorised) == 12  # the two sets that have changed
+
+
+def test_what_takes_much_longer_than_the_patience_is_said_before(six, monkeypatch):
+    monkeypatch.setattr("forgetting.auditing.class_orders.LONG", 0.0)
+    with pytest.warns(
+        fg.errors.DataWarning, match=r"30 class orders drawn and 30 searched, .* patience = 0: give fewer"
+    ):
+        fg.audit(six[0], patience=0)
+
+
+def test_no_more_class_orders_are_averaged_than_there_are(six):
+    audit = fg.audit(six[0])
+    few = next(sentence for sentence in audit.opening if sentence.startswith("Three random"))
+    assert f"a t-interval (95 %), which holds the mean in {100 * audit.few[0].t_covers:.0f} %" in few
+    wild = replace(audit, measures=(replace(audit.measures[0], sd=0.2), *audit.measures[1:]))
+    needed = next(sentence for sentence in wild.opening if sentence.startswith("For a mean"))
+    assert needed.endswith("average all 90 class orders; within 0.5 points, all 90.")
+
+
 def test_a_search_swaps_classes_of_different_tasks_and_tasks_of_one_size():
     splits = fg.ClassSplits(np.eye(5), range(5), [2, 1, 2])
     moves = swaps(splits).tolist()
@@ -346,6 +384,11 @@ def test_class_orders_that_are_more_than_an_integer_holds_are_audited():
     assert type(audit).from_json(audit.to_json()) == audit
     assert f"30 of 10^{len(str(audit.num_orders)) - 1} class orders were drawn" in " ".join(audit.to_text().split())
     assert len(audit.pairs) == 40
+
+
+def test_a_title_that_is_no_text_is_named(six):
+    with pytest.raises(fg.errors.InvalidInputError, match="title: "):
+        fg.audit(six[0], title=3)
 
 
 def test_a_scheme_that_diverges_is_named(six):

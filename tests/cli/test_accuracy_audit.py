@@ -18,9 +18,11 @@ def test_logs_are_known_by_their_content(inside, tmp_path):
             done = inside("audit", str(log))
             assert (done.code, done.err) == (0, ""), log
             assert "Metrics by each convention" in done.out
-    for name, content in (("R.csv", LOWER), ("bare.csv", LOWER.partition("\n")[2])):
+    full = LOWER.replace(",,", ",0.1,0.2").replace("0.8,\n", "0.8,0.1\n")
+    for name, content in (("R.csv", LOWER), ("bare.csv", LOWER.partition("\n")[2]), ("full.csv", full)):
         (tmp_path / name).write_text(content)
         assert "Task" in inside("audit", name).out
+    assert "Metrics by each convention" not in inside("audit", "full.csv", "--label", "owls").out
     np.savez(tmp_path / "a.npz", R=[[0.9, 0.1], [0.5, 0.8]])
     fg.AccuracyMatrices([[0.9, 0.1], [0.5, 0.8]]).save(tmp_path / "b.npz")
     first, second = (inside("audit", name).out.replace(name, "") for name in ("a.npz", "b.npz"))
@@ -54,6 +56,7 @@ def test_pages_are_written_and_other_options_are_refused(inside, tmp_path):
         "a,b,y\n1,2,3\n3,4,5\n2,2,2\n",
         "x,task,y\n1,0,1\n2,0,2\n3,1,3\n",
         "a,b\n1,2\n3,4\n",
+        "a,y\n0.5,0.2\n0.3,0.4\n",
         "step,task,accuracy,y\n1,0,0.5,1\n2,0,0.3,2\n3,1,0.6,3\n",
     ],
 )

@@ -40,6 +40,22 @@ def test_one_or_many_runs_and_rows_of_different_lengths(given, values):
     same(fg.AccuracyMatrices(given).values, values)
 
 
+class Frame:
+    """What a matrix needs of a DataFrame."""
+
+    def __init__(self, columns):
+        self.columns = list(columns)
+
+    def __array__(self, dtype=None, copy=None):
+        return R
+
+
+def test_columns_of_a_frame_are_the_names_of_the_tasks():
+    assert fg.AccuracyMatrices(Frame("abc")).names == ("a", "b", "c")
+    assert fg.AccuracyMatrices([Frame("abc"), Frame("abc")]).names == ("a", "b", "c")
+    assert fg.AccuracyMatrices(Frame("abc"), names=["x", "y", "z"]).names == ("x", "y", "z")
+
+
 def test_one_row_more_than_tasks_is_from_before_learning():
     start = np.array([0.3, 0.4, 0.2])
     found = fg.AccuracyMatrices(np.vstack([start, R]))
@@ -79,6 +95,14 @@ def test_orders_name_tasks_and_unequal_orders_have_unequal_names():
         (lambda: fg.AccuracyMatrices([[[0.9]], [[0.5], [0.4, 0.3]]]), r"runs have 1 x 1 and 2 x 2"),
         (lambda: fg.AccuracyMatrices(R, before=[0.1]), r"before: expected shape \(1, 3\)"),
         (lambda: fg.AccuracyMatrices([R, R], order_names=["a"]), r"order_names: 1 for 2 runs"),
+        (
+            lambda: fg.AccuracyMatrices([Frame("abc"), Frame("bac")]),
+            r"columns a, b, c and b, a, c; give all runs the same",
+        ),
+        (
+            lambda: fg.AccuracyMatrices.from_predictions([[1]], [[1]], [["cats"]]),
+            r"step 0: expected the number of a task",
+        ),
     ],
 )
 def test_what_is_no_matrix_of_accuracies_is_named(call, message):
@@ -311,6 +335,7 @@ DAMAGED = {
         "CNN: {'00-01': 88.0}\nCNN: {'00-01': 8.0, '02-03': 8.0, '04-05': 80.0}\n",
         r"line 2: 3 groups of classes after 1",
     ),
+    "PyCIL with an endless number": (f"CNN: {{'0-{'9' * 5000}': 88.0}}\n", r"line 1: .* has no accuracies of groups"),
     "PyCIL, shortened": ("Accuracy Matrix (CNN):\n[[90. ... 10.]\n [ 0. ... 5.]]\n", r"line 2: NumPy left out entries"),
     "numbers without end": (
         "{'accuracy_1_task999999999': 50.0}\n",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from scipy.special import stdtrit
 
 from forgetting.auditing.kinds import audits, reads
 from forgetting.auditing.order_statistics import OrderShare, share_of_order
-from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_path
-from forgetting.core.text import joined, one_line
+from forgetting.auditing.sentences import rate
+from forgetting.core.arrays import Array, IntArray, as_kind
+from forgetting.core.text import counted, joined, one_line
 from forgetting.dynamics import metrics
 from forgetting.dynamics.accuracy_matrices import (
     AccuracyMatrices,
@@ -24,12 +26,9 @@ from forgetting.dynamics.accuracy_matrices import (
 )
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Item, Matrix, Table
-from forgetting.figures.text_formats import table_text
-from forgetting.report.document import Report, Section, summary_text
-from forgetting.report.html import to_html
+from forgetting.report.document import Report, Section
+from forgetting.report.pages import ResultWithPage
 from forgetting.report.provenance import versions
-from forgetting.report.saving import write_file
-from forgetting.results import PlainResult
 
 LEVEL = 0.95
 DERIVED = ("positive_backward_transfer", "remembering")  # numbers of Continuum that are functions of others
@@ -51,7 +50,8 @@ class MatrixMetric:
         formula: as in `fg.metrics.conventions`.
         sources: the libraries and papers that give this number, each with its name for the number.
         values: of each run.
-        mean, sd: over runs; sd is None for one run.
+        mean, sd: over runs, sd is None for one run. If orders were repeated, the mean is that of the means of orders:
+            an order with more runs counts no more than the others.
         low, high: the 95 % interval of the mean, by Student's t over runs, or over orders if orders were repeated; None
             for one run (or one order).
     """
@@ -74,9 +74,9 @@ class MatrixMetric:
 
 @dataclass(frozen=True)
 class ForgottenTask:
-    """A task (or a place in the order): its accuracy right after it was learned and in the last row, mean over runs.
+    """A task (or a place in the order): its mean accuracy right after it was learned, and in the last row.
 
-    `forgotten` is the difference, with its 95 % interval as that of a metric.
+    `forgotten` is the difference; means and the 95 % interval are as those of a metric.
     """
 
     name: str
@@ -97,7 +97,7 @@ class OrderEffect:
 
 
 @dataclass(frozen=True, repr=False)
-class MatrixAudit(PlainResult):
+class MatrixAudit(ResultWithPage):
     """The result of `fg.audit` for matrices of accuracies; all accuracies are fractions.
 
     Attributes:
@@ -146,8 +146,7 @@ class MatrixAudit(PlainResult):
 
     @property
     def headline(self) -> str:
-        runs = f"{len(self.runs)} run{'s' if len(self.runs) != 1 else ''}"
-        return f"Audit of {self.title}: {len(self.tasks)} tasks, {runs}"
+        return f"Audit of {self.title}: {counted(len(self.tasks), 'task')}, {counted(len(self.runs), 'run')}"
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -177,23 +176,7 @@ class MatrixAudit(PlainResult):
         return drawn_matrix(mean, self.columns, self.by_place, len(self.runs))
 
     def to_report(self) -> Report:
-        """The figures and tables as data, for the renderers of `forgetting.report`."""
         return _report(self)
-
-    def to_text(self, width: int = 80) -> str:
-        """A page for a terminal that is `width` characters wide."""
-        columns = as_count(width, "width", least=1)
-        report = self.to_report()
-        tables = [table_text(item, columns) for item in report.items() if isinstance(item, Table)]
-        return "\n\n".join([summary_text(report, columns), *tables])
-
-    def to_html(self) -> str:
-        """A page for a browser, as a single HTML file."""
-        return to_html(self.to_report())
-
-    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        write_file(self.to_report(), as_path(path), force=force)
 
     def _check(self) -> None:
         if not self.effects or not self.tasks:
@@ -203,25 +186,31 @@ class MatrixAudit(PlainResult):
         if not self.metrics or not self.mean or any(len(row) != len(self.columns) for row in self.mean):
             raise ProblemFileError(f"no metrics, or rows of the mean matrix without {len(self.columns)} columns")
 
-    def __str__(self) -> str:
-        return self.to_text()
-
 
 @reads
 def matrices_in(source: Any) -> AccuracyMatrices | None:
     """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else.
 
-    An array is refused: its numbers alone do not say that they are accuracies.
+    An array is refused, and so is a list of them: its numbers alone do not say that they are accuracies.
     """
-    if isinstance(source, np.ndarray) and source.ndim in (2, 3) and source.shape[-2] - source.shape[-1] in (0, 1):
+    shape = _matrix_shape(source)
+    if len(shape) in (2, 3) and shape[-2] - shape[-1] in (0, 1):
         raise InvalidInputError(
-            f"an array of shape {source.shape} does not say what it is: for accuracies (steps x tasks, or runs x "
+            f"an array of shape {shape} does not say what it is: for accuracies (steps x tasks, or runs x "
             "steps x tasks) give fg.AccuracyMatrices(R), for tasks (X, y, task)"
         )
     files = [source] if isinstance(source, str | PathLike) else source
     if not isinstance(files, list | tuple) or not files or not all(isinstance(name, str | PathLike) for name in files):
         return None
     return AccuracyMatrices.load(list(files)) if all(map(holds_matrices, files)) else None
+
+
+def _matrix_shape(source: Any) -> tuple[int, ...]:
+    """The shape of an array, or of a list of lists or arrays that makes one; () of all else, such as pairs (X, y)."""
+    if isinstance(source, list) and source and all(isinstance(part, list | np.ndarray) for part in source):
+        with suppress(ValueError):  # parts of different shapes
+            return np.shape(source)
+    return source.shape if isinstance(source, np.ndarray) else ()
 
 
 @audits(AccuracyMatrices.audited_as)
@@ -291,36 +280,36 @@ def _metrics(rows: Sequence[Sequence[metrics.Convention]], orders: Sequence[str]
             continue
         key, source = (row.quantity, row.formula), f"{row.library}: {row.theirs}"
         if key in found:
-            known = found[key]
-            found[key] = MatrixMetric(**{**vars(known), "sources": (*known.sources, source)})
+            found[key] = replace(found[key], sources=(*found[key].sources, source))
             continue
         numbers = np.array(values, dtype=float)
         sd = float(numbers.std(ddof=1)) if len(numbers) > 1 else None
-        low, high = _interval(numbers, orders)
+        mean, low, high = _mean_with_interval(numbers, orders)
         quantity = row.theirs if row.theirs in DERIVED else row.quantity
         found[key] = MatrixMetric(
-            quantity, row.word, row.formula, (source,), tuple(numbers.tolist()), float(numbers.mean()), sd, low, high
+            quantity, row.word, row.formula, (source,), tuple(numbers.tolist()), mean, sd, low, high
         )
     names = [*dict.fromkeys(row.quantity for row in rows[0]), *DERIVED]
     return tuple(sorted(found.values(), key=lambda metric: names.index(metric.quantity)))
 
 
-def _interval(values: Array, orders: Sequence[str]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the mean by Student's t: over runs, or over the means of orders if orders were repeated.
+def _mean_with_interval(values: Array, orders: Sequence[str]) -> tuple[float, float | None, float | None]:
+    """The mean and its 95 % interval by Student's t: over runs, or over the means of orders if orders were repeated.
 
-    Runs with one order are no independent draws of orders, so that they count once.
+    Runs with one order are no independent draws of orders, so that they count once, and orders count alike.
 
-    >>> [round(end, 4) for end in _interval(np.array([0.0, 1.0, 1.0]), ["a", "b", "b"])]
-    [-5.6864, 7.0198]
+    >>> [round(number, 4) for number in _mean_with_interval(np.array([0.0, 1.0, 1.0]), ["a", "b", "b"])]
+    [0.5, -5.8531, 6.8531]
     """
-    names, centre = list(orders), float(values.mean())
+    names = list(orders)
     known = dict.fromkeys(names)
     if "" not in known and 1 < len(known) < len(values):
         values = np.array([values[[name == own for own in names]].mean() for name in known])
+    mean = float(values.mean())
     if len(values) < 2:
-        return None, None
+        return mean, None, None
     half = float(stdtrit(len(values) - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(len(values)))
-    return centre - half, centre + half
+    return mean, mean - half, mean + half
 
 
 def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tuple[ForgottenTask, ...]:
@@ -334,22 +323,17 @@ def _forgotten(tasks: AccuracyMatrices, values: Array, orders: IntArray) -> tupl
         if not runs.size:
             continue
         learned, last = values[runs, steps[first], task], values[runs, -1, task]
-        low, high = _interval(learned - last, [tasks.order_names[run] for run in runs])
-        found.append(
-            ForgottenTask(name, float(learned.mean()), float(last.mean()), float((learned - last).mean()), low, high)
-        )
+        kinds = [tasks.order_names[run] for run in runs]
+        after, end = (_mean_with_interval(part, kinds)[0] for part in (learned, last))
+        found.append(ForgottenTask(name, after, end, *_mean_with_interval(learned - last, kinds)))
     return tuple(found)
 
 
 # ------------------------------------------------------------------------------------------------------------ the page
 
 
-def _per_cent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
 def _with_interval(metric: MatrixMetric) -> str:
-    words = _per_cent(metric.mean)
+    words = rate(metric.mean)
     if metric.low is None or metric.high is None:
         return words
     return f"{words} (95 % interval {100 * metric.low:.1f} to {100 * metric.high:.1f})"
@@ -376,14 +360,14 @@ def _sentences(audit: MatrixAudit) -> list[str]:
             low, high = min(ways, key=lambda way: way.mean), max(ways, key=lambda way: way.mean)
             if high.mean - low.mean > 0.0005:
                 said.append(
-                    f"The same accuracies have a {words} of {_per_cent(low.mean)} by {_who(low)}, and of "
-                    f"{_per_cent(high.mean)} by {_who(high)}: say which formula a number is of."
+                    f"The same accuracies have a {words} of {rate(low.mean)} by {_who(low)}, and of "
+                    f"{rate(high.mean)} by {_who(high)}: say which formula a number is of."
                 )
     most = max(audit.tasks, key=lambda task: task.forgotten)
     if len(audit.tasks) > 1 and most.forgotten > 0:
         said.append(
-            f"Task {one_line(most.name, 40)} is forgotten most: {_per_cent(most.learned)} right after it was learned, "
-            f"{_per_cent(most.last)} in the end."
+            f"Task {one_line(most.name, 40)} is forgotten most: {rate(most.learned)} right after it was learned, "
+            f"{rate(most.last)} in the end."
         )
     said.append(_order_sentence(audit.effects[0]))
     return said
@@ -402,8 +386,8 @@ def _order_sentence(first: OrderEffect) -> str:
     return (
         f"The order explains {100 * effect.share:.0f} % of the variance of the {name} over runs (95 % interval "
         f"{100 * effect.low:.0f} to {100 * effect.high:.0f} %; {effect.orders} orders, {effect.runs} runs, normal "
-        f"effects): orders differ by a standard deviation of {_per_cent(effect.between or 0.0)}, seeds by "
-        f"{_per_cent(effect.within or 0.0)}."
+        f"effects): orders differ by a standard deviation of {rate(effect.between or 0.0)}, seeds by "
+        f"{rate(effect.within or 0.0)}."
     )
 
 
@@ -413,10 +397,10 @@ def _report(audit: MatrixAudit) -> Report:
         items.append(_effect_table(audit))
     meta = {
         "tasks": len(audit.tasks),
-        "runs": list(audit.runs),
+        "runs": "; ".join(audit.runs),
         "orders": audit.orders,
         "unit": audit.unit,
-        "notes": list(audit.notes),
+        **({"notes": "; ".join(audit.notes)} if audit.notes else {}),
         "versions": versions(),
     }
     section = Section("accuracies", "Accuracies", "", tuple(items))
@@ -439,7 +423,7 @@ def _metric_table(audit: MatrixAudit) -> Table:
     )
     if several:
         over = "orders" if 1 < audit.orders < len(audit.runs) else "runs"
-        caption += f" Intervals are those of the mean, by Student's t over {over}."
+        caption += f" Means are over {over}, and intervals are those of the mean, by Student's t."
     return Table("metrics", "Metrics by each convention", caption, heads, tuple(rows))
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.auditing.sentences import capital, percent
-from forgetting.core.text import joined, one_line
+from forgetting.auditing.sentences import capital, percent, rate
+from forgetting.core.text import joined, large, one_line
 from forgetting.expectation.intervals import LEVELS
 from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
-from forgetting.figures.text_formats import table_text
-from forgetting.report.document import Report, Section, summary_text
+from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ POINT = 0.01  # one percentage point, below which the class order hardly matters
 NAMED = 3  # pairs of classes in the opening
 WIDEST = 90  # letters of a class order in a sentence
 ENDS = 10  # pairs of classes in a table, of either sign
-SHOWN = 12  # rows of a table in a terminal
 ERRORS = (0.01, 0.005)  # errors of a mean for which the number of orders is given
 THE_LIE = "Lai et al. 2025, arXiv 2509.22580"
 
@@ -40,15 +38,6 @@ def opening_of(audit: ClassOrderAudit) -> tuple[str, ...]:
 def _spread(audit: ClassOrderAudit) -> float:
     """The difference of the best and the worst final accuracy."""
     return abs(audit.measures[0].best.value - audit.measures[0].worst.value)
-
-
-def _rate(share: float) -> str:
-    """A share of rows in per cent.
-
-    >>> _rate(0.19865)
-    '19.9 %'
-    """
-    return f"{100 * share:.1f} %"
 
 
 def _points(difference: float) -> str:
@@ -70,14 +59,12 @@ def _dependence(audit: ClassOrderAudit) -> str:
     low, high = sorted((final.worst.value, final.best.value))
     rows = "held-out rows" if audit.held_out else "learned rows, since no others were given"
     if _spread(audit) <= EQUAL:
-        return f"The class order does not matter: the final accuracy ({rows}) is {_rate(high)} in {_all(audit)}."
+        return f"The class order does not matter: the final accuracy ({rows}) is {rate(high)} in {_all(audit)}."
     verb = "hardly depends" if high - low < POINT else "depends"
     sd = _points(final.sd)
     if not audit.exact:
         sd += f", at most {_points(final.sd_interval[1])} with 99 % confidence"
-    spread = (
-        f"it is {_rate(final.mean)} on average, from {_rate(low)} to {_rate(high)}, with a standard deviation of {sd}"
-    )
+    spread = f"it is {rate(final.mean)} on average, from {rate(low)} to {rate(high)}, with a standard deviation of {sd}"
     extremes = "" if audit.exact else (
         f"; the two extremes were found by a search that tried {audit.searched:,} more, and others may lie beyond"
     )  # fmt: skip
@@ -93,7 +80,7 @@ def _given(audit: ClassOrderAudit) -> tuple[str, ...]:
     if given is None or final.better is None:
         return ()
     return (
-        f"The given class order, {_words(audit, given)}, reaches {_rate(given.value)}: {percent(final.better, 1.0)} of "
+        f"The given class order, {_words(audit, given)}, reaches {rate(given.value)}: {percent(final.better, 1.0)} of "
         f"{_all(audit)} are better.",
     )
 
@@ -103,27 +90,32 @@ def _few(audit: ClassOrderAudit) -> str:
     return (
         f"Three random class orders, as papers average them: mean +- standard deviation misses the mean over class "
         f"orders in {percent(1 - few.sd_covers, 1.0)} of cases, the standard deviation is less than half the true one "
-        f"in {percent(few.halved, 1.0)}, and an interval that holds (t, 95 %) is {_points(few.t_width)} wide to "
-        f"each side."
+        f"in {percent(few.halved, 1.0)}, and a t-interval (95 %), which holds the mean in "
+        f"{percent(few.t_covers, 1.0)}, is {_points(few.t_width)} wide to each side."
     )
 
 
 def _needed(audit: ClassOrderAudit) -> str:
     final = audit.measures[0]
     most = "" if audit.exact else (
-        f" (at most {_at_most(final, ERRORS[0])} and {_at_most(final, ERRORS[1])}, since the standard deviation was "
-        "itself estimated)"
+        f" (at most {_at_most(audit, final, ERRORS[0])} and {_at_most(audit, final, ERRORS[1])}, since the standard "
+        "deviation was itself estimated)"
     )  # fmt: skip
-    one, half = (final.orders_needed(error) for error in ERRORS)
-    orders = "random class order" if one == 1 else "random class orders"
+    one, half = (_orders(audit, final.orders_needed(error)) for error in ERRORS)
+    orders = "random class order" if one == "1" else "class orders" if one.startswith("all") else "random class orders"
     return (
-        f"For a mean within 1 point of the mean over all, in 95 % of cases, average {one:,} {orders}; within 0.5 "
-        f"points, {half:,}{most}."
+        f"For a mean within 1 point of the mean over all, in 95 % of cases, average {one} {orders}; within 0.5 "
+        f"points, {half}{most}."
     )
 
 
-def _at_most(measure: ClassOrderMeasure, error: float) -> str:
-    return f"{replace(measure, sd=measure.sd_interval[1]).orders_needed(error):,}"
+def _at_most(audit: ClassOrderAudit, measure: ClassOrderMeasure, error: float) -> str:
+    return _orders(audit, replace(measure, sd=measure.sd_interval[1]).orders_needed(error))
+
+
+def _orders(audit: ClassOrderAudit, needed: int) -> str:
+    """A number of random class orders in words: all of them, where that is not more."""
+    return f"{needed:,}" if needed < audit.num_orders else f"all {audit.num_orders:,}"
 
 
 def _pairs(audit: ClassOrderAudit) -> tuple[str, ...]:
@@ -167,7 +159,7 @@ def histogram(audit: ClassOrderAudit) -> Curves:
     series = [Series("class orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
     for group, (name, value) in enumerate(marks, 1):
         place, role = 100 * value, "reference" if name == "mean" else "exact"
-        label = f"{name}, {_rate(value)}"
+        label = f"{name}, {rate(value)}"
         series.append(Series(name, (place, place), (0.0, top), role=role, group=group, label=label))  # type: ignore[arg-type]
     title = f"Final accuracy over {_all(audit)}"
     return Curves(
@@ -204,7 +196,7 @@ def report_of(audit: ClassOrderAudit) -> Report:
         "rows scored": f"{audit.scored} {'held out' if audit.held_out else 'learned'}",
         "predictions": "among the classes seen so far" if audit.outputs == "all" else "among the classes of the task",
         "scheme": audit.scheme,
-        "class orders": _count(audit.num_orders),
+        "class orders": large(audit.num_orders),
         "listed or drawn": f"{audit.drawn:,} {'listed' if audit.exact else 'drawn'}, {audit.searched:,} searched",
         "seed": audit.seed,
         "versions": versions(),
@@ -236,7 +228,7 @@ def _distribution(audit: ClassOrderAudit) -> Section:
     how = (
         f"All {audit.num_orders:,} class orders were learned: the numbers are exact."
         if audit.exact
-        else f"{audit.drawn:,} of {_count(audit.num_orders)} class orders were drawn at random."
+        else f"{audit.drawn:,} of {large(audit.num_orders)} class orders were drawn at random."
     )
     caption = f"{how} {_convention(audit)} {capital(meant)}."
     title = "The numbers of the benchmark over class orders"
@@ -258,11 +250,6 @@ def _distribution(audit: ClassOrderAudit) -> Section:
 
 def _short(value: Any) -> Any:
     return round(value, 2) + 0.0 if isinstance(value, float) else value
-
-
-def _count(number: int) -> str:
-    """A number of class orders, in digits or as a power of ten."""
-    return f"{number:,}" if number < 1e9 else f"10^{len(str(number)) - 1}"
 
 
 def _ends(interval: Sequence[float]) -> str:
@@ -292,8 +279,8 @@ def _averaging(audit: ClassOrderAudit) -> Section:
     rows = []
     for few in audit.few:
         measure = by_name[few.measure]
-        row: list[Any] = [few.measure, *(measure.orders_needed(error) for error in ERRORS)]
-        row += [] if audit.exact else [_at_most(measure, error) for error in ERRORS]
+        row: list[Any] = [few.measure, *(_orders(audit, measure.orders_needed(error)) for error in ERRORS)]
+        row += [] if audit.exact else [_at_most(audit, measure, error) for error in ERRORS]
         rows.append(tuple(row))
     heads = ("measure", "for 1 point", "for 0.5 points", *(() if audit.exact else ("at most", "at most ")))
     caption = (
@@ -337,7 +324,12 @@ def _classes(audit: ClassOrderAudit) -> tuple[Section, ...]:
         )
         items.append(
             Table(
-                "pairs", "Which classes should not share a task", caption, ("classes", *_heads(audit, "effect")), rows
+                "pairs",
+                "Which classes should not share a task",
+                caption,
+                ("classes", *_heads(audit, "effect")),
+                rows,
+                compact=True,
             )
         )
     rows = tuple(
@@ -380,16 +372,3 @@ def _effect_row(name: str, effects: list[tuple[float, tuple[float, float]]], aud
     for difference, interval in effects:
         row += [_short(100 * difference), *([] if audit.exact else [_ends(interval)])]
     return tuple(row)
-
-
-def text_of(report: Report, width: int) -> str:
-    """The report as text for a terminal: the sentences, and all tables, of long ones the first rows."""
-    parts = [summary_text(report, width)]
-    for item in report.items():
-        if isinstance(item, Table):
-            shown = replace(item, notes=(*item.notes, item.caption))
-            if len(shown.rows) > SHOWN:
-                note = f"... and {len(shown.rows) - SHOWN} more"
-                shown = replace(shown, rows=shown.rows[:SHOWN], notes=(note, *shown.notes))
-            parts.append(table_text(shown, width))
-    return "\n\n".join(parts)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any
 
-from forgetting.auditing.class_order_page import histogram, opening_of, report_of, text_of
+from forgetting.auditing.class_order_page import histogram, opening_of, report_of
 from forgetting.auditing.class_scores import MEASURES
 from forgetting.core.arrangements import OrderedPartitions
-from forgetting.core.arrays import IntArray, as_count, as_number, as_path
+from forgetting.core.arrays import IntArray, as_number
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.expectation.intervals import LEVELS
 from forgetting.figures.items import Curves
 from forgetting.report.document import Report
-from forgetting.report.html import to_html
-from forgetting.report.saving import write_file
-from forgetting.results import PlainResult
+from forgetting.report.pages import ResultWithPage
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ class PlaceEffect:
 
 
 @dataclass(frozen=True, repr=False)
-class ClassOrderAudit(PlainResult):
+class ClassOrderAudit(ResultWithPage):
     """The result of `fg.audit` of `ClassSplits`: plain data; `print` and `write_page("page.html")` show it.
 
     Attributes:
@@ -247,20 +244,4 @@ class ClassOrderAudit(PlainResult):
             raise ProblemFileError("a measure without its quantiles or its histogram")
 
     def to_report(self) -> Report:
-        """The figures and tables as data, for the renderers of `forgetting.report`."""
         return report_of(self)
-
-    def to_text(self, width: int = 80) -> str:
-        """A page for a terminal that is `width` characters wide."""
-        return text_of(self.to_report(), as_count(width, "width", least=1))
-
-    def to_html(self) -> str:
-        """A page for a browser, as a single HTML file."""
-        return to_html(self.to_report())
-
-    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        write_file(self.to_report(), as_path(path), force=force)
-
-    def __str__(self) -> str:
-        return self.to_text()

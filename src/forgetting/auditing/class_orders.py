@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
@@ -17,18 +18,20 @@ from forgetting.auditing.class_order_result import (
     PairEffect,
     PlaceEffect,
 )
-from forgetting.auditing.class_scores import MEASURES, ClassLearner, ClassMeasure
+from forgetting.auditing.class_scores import MEASURES, ClassLearner, MeasuredOrders
 from forgetting.auditing.kinds import audits
 from forgetting.auditing.order_search import climb_from
 from forgetting.auditing.orders import extreme_order
-from forgetting.core.arrays import Array, IntArray, Seed, as_number, seed_from
+from forgetting.core.arrays import Array, IntArray, Seed, as_kind, as_number, seed_from
 from forgetting.core.progress import progress_bar
+from forgetting.errors import DataWarning
 from forgetting.expectation.intervals import Range, bounded_interval, column_quantiles
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks.class_splits import MOST_LISTED, ClassSplits, codes_of
 
 CONFIDENCE = 0.99  # of intervals around sampled values
 FEWEST, MOST = 30, 50_000  # class orders that are drawn where not all are listed
+LONG = 30.0  # seconds that the fewest may take without a warning
 TRIPLES = 100_000  # draws of a few orders, for what a few seeds say
 EFFECTS = 20  # pairs of classes that are listed: the largest effects of either sign
 BARS = 30  # of the histogram
@@ -48,7 +51,8 @@ def audit_class_orders(
 
     All class orders are listed if that takes at most `patience` seconds (estimated beforehand). Otherwise as many as
     take 60 % of that are drawn at random, and the extremes are searched for in the rest: classes and tasks are swapped
-    while that helps. At least 30 class orders are drawn, and at least 30 searched.
+    while that helps. At least 30 class orders are drawn, and at least 30 searched, whatever the patience is; a
+    warning says how long they take if that is much more.
 
     Cost: a singular value decomposition for each set of classes, and for each class order T steps and the predictions
     of all rows seen, about 0.05 milliseconds for 600 rows of 64 features and ten classes.
@@ -67,11 +71,20 @@ def audit_class_orders(
     >>> audit.exact, audit.num_orders, audit.measures[0].name, round(audit.measures[0].mean, 3)
     (True, 6, 'final accuracy', 0.908)
     """
+    if title is not None:
+        as_kind(title, str, "a text", "title: ")
     number, seconds = seed_from(seed), as_number(patience, "patience", least=0)
-    learner = ClassLearner(splits, scheme)
+    learner, names = ClassLearner(splits, scheme), splits.class_names
     given = None if order is None else codes_of(splits, order)
     streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(number).spawn(3)]
     exact = splits.num_orders <= MOST_LISTED and learner.seconds(splits.num_orders, listed=True) <= seconds
+    if not exact and (least := learner.seconds(2 * FEWEST)) > max(2 * seconds, LONG):
+        warnings.warn(
+            f"{FEWEST} class orders drawn and {FEWEST} searched, the fewest, take about {least:.0f} seconds, more than "
+            f"patience = {seconds:g}: give fewer features (a random projection, principal components) or fewer rows",
+            DataWarning,
+            stacklevel=4,  # at the call of fg.audit
+        )
     with progress_bar("auditing class orders") as report:
         report("class orders", 0, 3)
         codes = (
@@ -79,26 +92,22 @@ def audit_class_orders(
             if exact
             else splits.partitions.draw(_affordable(learner, 0.6 * seconds), streams[0])
         )
-        values = learner.values(codes)
+        drawn = tried = learner.measured(codes)
+        values = drawn.values
         report("extremes", 1, 3)
-        more = (np.empty((0, splits.num_classes), dtype=np.int64), np.empty((0, len(MEASURES))))
         if not exact:
-            more = _searched(learner, codes, values[:, 0], _affordable(learner, 0.4 * seconds), streams[1])
+            tried = _with_searched(learner, drawn, _affordable(learner, 0.4 * seconds), streams[1])
         report("classes", 2, 3)
-        tried = np.concatenate([codes, more[0]]), np.concatenate([values, more[1]])
-        own = None if given is None else learner.values(given[None])[0]
+        own = None if given is None else learner.measured(given[None])
         even = len(set(learner.counts.tolist())) == 1 and len(set(splits.sizes)) == 1
         kept = [place for place in range(len(MEASURES)) if not even or "over tasks" not in MEASURES[place].name]
-        measures = tuple(
-            _measure(learner, MEASURES[at], at, values[:, at], tried, None if own is None else float(own[at]), exact)
-            for at in kept
-        )
+        measures = tuple(_measure(names, at, values[:, at], tried, own, exact) for at in kept)
         few = tuple(_few_seeds(measure, values[:, at], streams[2]) for at, measure in enumerate(measures[:2]))
         final = values[:, 0]
         owner = _owners(codes, splits.sizes)
         result = ClassOrderAudit(
-            title=title or f"{splits.num_classes} classes in {splits.num_tasks} tasks",
-            class_names=splits.class_names,
+            title=f"{splits.num_classes} classes in {splits.num_tasks} tasks" if title is None else title,
+            class_names=names,
             sizes=splits.sizes,
             outputs=splits.classes,
             dim=splits.dim,
@@ -109,9 +118,9 @@ def audit_class_orders(
             seed=number,
             drawn=len(codes),
             exact=exact,
-            searched=len(more[0]),
+            searched=len(tried.codes) - len(codes),
             measures=measures,
-            given=None if given is None or own is None else _found(learner, given, float(own[0]), 1),
+            given=None if own is None else _found(names, own, 0, 0, 1),
             few=few,
             pairs=_pair_effects(splits, owner, final, exact),
             places=_place_effects(splits, owner, final, exact),
@@ -132,31 +141,31 @@ def _affordable(learner: ClassLearner, seconds: float) -> int:
 
 
 def _measure(
-    learner: ClassLearner,
-    about: ClassMeasure,
+    names: Sequence[str],
     at: int,
     values: Array,
-    tried: tuple[IntArray, Array],
-    given: float | None,
+    tried: MeasuredOrders,
+    own: MeasuredOrders | None,
     exact: bool,
 ) -> ClassOrderMeasure:
     """The distribution of a measure over class orders, from all of them or from independent draws."""
-    ends = about.least, 1.0
+    about, ends = MEASURES[at], (MEASURES[at].least, 1.0)
     mean, sd = float(values.mean()), float(values.std(ddof=0 if exact else 1))
     quantiles = column_quantiles(values, CONFIDENCE, ends)
     if exact:
         quantiles = np.repeat(quantiles[:, :1], 3, axis=1)
     extremes = []
     for largest in (about.higher, not about.higher):
-        found = extreme_order(tried[0], tried[1][:, at], largest=largest)
-        extremes.append(_found(learner, np.array(found.order), found.value, found.tied if exact else 1))
+        found = extreme_order(tried.codes, tried.values[:, at], largest=largest)
+        row = int(np.argmax((tried.codes == found.order).all(axis=1)))
+        extremes.append(_found(names, tried, row, at, found.tied if exact else 1))
     low, high = float(values.min()), float(values.max())
     if high - low <= 1e-9:
         low, high = low - 0.005, high + 0.005
     counts = np.histogram(values, int(np.clip(np.sqrt(len(values)), 6, BARS)), (low, high))[0]
-    slack = 1e-9
-    beats = None
-    if given is not None:
+    given = beats = None
+    if own is not None:
+        given, slack = float(own.values[0, at]), 1e-9
         beats = float(np.mean(values > given + slack if about.higher else values < given - slack))
     return ClassOrderMeasure(
         about.name, about.meaning, about.higher, mean,
@@ -180,11 +189,10 @@ def _sd_interval(values: Array, ends: Range) -> Range:
     return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
 
 
-def _found(learner: ClassLearner, codes: IntArray, value: float, tied: int) -> FoundClassOrder:
-    """A class order with its accuracies along the way."""
-    seen = learner.scores(codes[None]).seen[0]
-    names = tuple(learner.splits.class_names[code] for code in codes.tolist())
-    return FoundClassOrder(names, value, tied, tuple(seen.tolist()))
+def _found(names: Sequence[str], tried: MeasuredOrders, row: int, at: int, tied: int) -> FoundClassOrder:
+    """A class order that was tried, with a measure and its accuracies along the way."""
+    order = tuple(names[code] for code in tried.codes[row].tolist())
+    return FoundClassOrder(order, float(tried.values[row, at]), tied, tuple(tried.seen[row].tolist()))
 
 
 def _few_seeds(measure: ClassOrderMeasure, values: Array, rng: np.random.Generator) -> FewSeeds:
@@ -206,19 +214,16 @@ def _few_seeds(measure: ClassOrderMeasure, values: Array, rng: np.random.Generat
 # ------------------------------------------------------------------------------------------------------------ extremes
 
 
-def _searched(
-    learner: ClassLearner, codes: IntArray, final: Array, most: int, rng: np.random.Generator
-) -> tuple[IntArray, Array]:
-    """The class orders that a search for the extremes of final accuracy tried, with all their measures."""
-    tried, values = [], []
+def _with_searched(learner: ClassLearner, drawn: MeasuredOrders, most: int, rng: np.random.Generator) -> MeasuredOrders:
+    """The drawn class orders, and those that a search for the extremes of final accuracy tried."""
+    tried = [drawn]
 
     def learn(orders: IntArray) -> Array:
-        tried.append(learner.splits.partitions.sorted(orders))
-        values.append(learner.values(tried[-1]))
-        return values[-1][:, 0]
+        tried.append(learner.measured(learner.splits.partitions.sorted(orders)))
+        return tried[-1].values[:, 0]
 
-    search_class_orders(learner.splits, learn, codes, final, most, rng)
-    return np.concatenate(tried), np.concatenate(values)
+    search_class_orders(learner.splits, learn, drawn.codes, drawn.values[:, 0], most, rng)
+    return MeasuredOrders.joined(tried)
 
 
 def search_class_orders(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
@@ -18,7 +18,7 @@ from forgetting.dynamics.ensembles import compiled_form
 from forgetting.dynamics.space import resolve
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Frame, Matrix, squared_rows
-from forgetting.geometry.factor import Tolerance, factor_task
+from forgetting.geometry.factor import Factor, Tolerance, factor_task
 from forgetting.schemes import LinearScheme, Scheme
 from forgetting.schemes.base import SchemeLike
 from forgetting.schemes.linear import linear_gains
@@ -118,6 +118,19 @@ class ClassScores:
         )
 
 
+class MeasuredOrders(NamedTuple):
+    """Class orders by the numbers of their classes, (n, len(MEASURES)) measures, and (n, T) accuracies of rows seen."""
+
+    codes: IntArray
+    values: Array
+    seen: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence[MeasuredOrders]) -> MeasuredOrders:
+        """The class orders of several parts."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
 @dataclass(frozen=True, eq=False)
 class _Shared:
     """Sets of classes as subspaces, learned by all orders in which these sets are tasks; see `Subspaces`."""
@@ -182,6 +195,7 @@ class ClassLearner:
         self._rank = min(self._dim, int(np.sort(np.bincount(self._labels))[-max(splits.sizes) :].sum()))
         self._room = max(splits.num_tasks, int(SHARED // (8.0 * max(1, self._rank * self._dim))))
         self._all: _Shared | None = None
+        self._kept: dict[tuple[int, ...], Factor] = {}  # of the sets that were learned last, as many as there is room
 
     # ------------------------------------------------------------------------------------------------------- costs
 
@@ -199,14 +213,17 @@ class ClassLearner:
             total += nodes * (4.0 * self._rank * D * columns / FLOPS + scores * (2.0 * D / FLOPS + 1 / COUNTED))
         sets = float(min(splits.num_sets, n * splits.num_tasks))
         rows = float(np.bincount(self._labels).max()) * max(splits.sizes)
-        return total + sets * 12.0 * rows * D * min(rows, D) / FLOPS
+        small = min(rows, D)
+        return total + sets * (4.0 * max(rows, D) + 8.0 * small) * small**2 / FLOPS
 
     # ---------------------------------------------------------------------------------------------------- learning
 
-    def values(self, codes: IntArray) -> Array:
-        """(n, len(MEASURES)), every measure of class orders, by the numbers of their classes."""
-        parts = [part.values for part in self._parts(codes)]
-        return np.concatenate(parts) if parts else np.empty((0, len(MEASURES)))
+    def measured(self, codes: IntArray) -> MeasuredOrders:
+        """Every measure of class orders, by the numbers of their classes, and the accuracy of the rows seen so far."""
+        parts = [(part.values, part.seen) for part in self._parts(codes)]
+        empty = np.empty((0, len(MEASURES))), np.empty((0, self.splits.num_tasks))
+        values, seen = (np.concatenate(columns) for columns in zip(*(parts or [empty]), strict=True))
+        return MeasuredOrders(codes, values, seen)
 
     def scores(self, codes: IntArray) -> ClassScores:
         """The accuracies of class orders, by the numbers of their classes, after each of their tasks."""
@@ -228,19 +245,28 @@ class ClassLearner:
     def _shared_by_all(self) -> _Shared:
         if self._all is None:
             self._all = self._shared(self.splits.partitions.sets())
+            self._kept.clear()
         return self._all
 
-    def _shared(self, sets: list[tuple[int, ...]]) -> _Shared:
-        splits = self.splits
-        width = splits.num_classes if splits.classes == "all" else max(splits.sizes)
-        tolerance = Tolerance(None, squared=False, columns=splits.dim)
-        factors = []
-        for members in sets:
+    def _factor(self, members: tuple[int, ...]) -> Factor:
+        """The factor of a set of classes; a search comes back to most sets of the order that it changes."""
+        factor = self._kept.pop(members, None)
+        if factor is None:
+            splits = self.splits
             rows = np.flatnonzero(np.isin(self._labels, members))
-            targets, labels = np.zeros((len(rows), width)), self._labels[rows]
+            labels = self._labels[rows]
+            targets = np.zeros((len(rows), splits.num_classes if splits.classes == "all" else max(splits.sizes)))
             columns = labels if splits.classes == "all" else np.searchsorted(members, labels)
             targets[np.arange(len(rows)), columns] = self._values[rows]
-            factors.append(factor_task(self._learned[rows], targets, tolerance))
+            tolerance = Tolerance(None, squared=False, columns=splits.dim)
+            factor = factor_task(self._learned[rows], targets, tolerance)
+        if len(self._kept) >= self._room:
+            del self._kept[next(iter(self._kept))]  # the set that was not learned for the longest time
+        self._kept[members] = factor
+        return factor
+
+    def _shared(self, sets: list[tuple[int, ...]]) -> _Shared:
+        factors = [self._factor(members) for members in sets]
         return _Shared(
             sets,
             np.concatenate([factor.basis for factor in factors]),

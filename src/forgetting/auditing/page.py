@@ -17,6 +17,7 @@ from forgetting.core.text import one_line
 from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
 from forgetting.figures.text_formats import table_text
 from forgetting.report.document import Report, Section, summary_text
+from forgetting.report.pages import first_rows
 from forgetting.report.provenance import versions
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ def text_of(audit: Audit, report: Report, width: int) -> str:
         table = next((item for item in report.items() if item.key == key and isinstance(item, Table)), None)
         if table is not None and table.rows:
             shown = replace(table, notes=(table.caption,)) if key == "intervals" else table  # what they are worth
-            if len(shown.rows) > ROWS:
-                note = f"... and {len(shown.rows) - ROWS} more"
-                shown = replace(shown, rows=shown.rows[:ROWS], notes=(*shown.notes, note))
-            parts.append(table_text(shown, width))
+            parts.append(table_text(first_rows(shown, ROWS), width))
     more = tuple(line for line in audit.recommendation if line not in report.summary)
     for title, lines in (("Further findings", more), ("Not in this audit", audit.missing)):
         if lines:

@@ -22,19 +22,17 @@ from forgetting.auditing.sentences import say
 from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
-from forgetting.core.arrays import IntArray, as_count, as_path
+from forgetting.core.arrays import IntArray, as_count
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.figures.items import Curves
 from forgetting.report.document import Report
-from forgetting.report.html import to_html
-from forgetting.report.saving import write_file
-from forgetting.results import PlainResult
+from forgetting.report.pages import ResultWithPage
 
 TaskMatrix = tuple[tuple[float, ...], ...]  # T x T
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(PlainResult):
+class Audit(ResultWithPage):
     """The result of `fg.audit`: plain data, so that `Audit.from_json(a.to_json()) == a`.
 
     `print` shows a page for the terminal; `write_page("page.html")` writes a page for a browser.
@@ -218,23 +216,10 @@ class Audit(PlainResult):
         raise InvalidInputError(f"no ordering {name!r:.80} of {passes} passes; there are {names}, 1 and {self.passes}")
 
     def to_report(self) -> Report:
-        """The figures and tables as data, for the renderers of `forgetting.report`."""
         return report_of(self, replace(say(self), opening=self.opening))
 
-    def to_text(self, width: int = 80) -> str:
-        """A page for a terminal that is `width` characters wide."""
-        return text_of(self, self.to_report(), as_count(width, "width", least=1))
-
-    def to_html(self) -> str:
-        """A page for a browser, as a single HTML file."""
-        return to_html(self.to_report())
-
-    def write_page(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the page for a browser (.html), its tables (.tex, .csv) or its first figure (.png, .pdf)."""
-        write_file(self.to_report(), as_path(path), force=force)
-
-    def __str__(self) -> str:
-        return self.to_text()
+    def _text(self, report: Report, width: int) -> str:
+        return text_of(self, report, width)
 
 
 def landscape_arrays(audit: Audit) -> dict[str, Any]:

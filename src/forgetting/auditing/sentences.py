@@ -580,6 +580,15 @@ def percent(part: float, total: float) -> str:
     return f"{round(share)} %" if abs(share) >= 10 or abs(share) < 0.05 else f"{share:.2g} %"
 
 
+def rate(share: float) -> str:
+    """An accuracy in per cent.
+
+    >>> rate(0.19865)
+    '19.9 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
 def times(value: float, other: OrderingRow, start: float) -> str:
     """The ratio of `value` to the forgetting of an ordering, in words; a lower bound if the ordering was simulated."""
     high = other.forgetting_high

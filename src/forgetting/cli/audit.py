@@ -111,8 +111,8 @@ def audit_command(
                                      docs/accuracy-matrices.md)
     """
     output = Output(as_json, out, force)
-    if names_matrices(words):
-        return audit_matrices(words, context, output)
+    if source.columns.label == "y" and (matrices := files_of_matrices(words)):  # a named label: a table of tasks
+        return audit_matrices(matrices, words, context, output)
     if names_values(words):
         return audit_values(words, context, output)
     source = replace(source, words=words)
@@ -297,24 +297,23 @@ def _only_own(context: typer.Context, own: Sequence[str], why: str) -> None:
 # ----------------------------------------------------------------------------------------------- matrices of accuracies
 
 
-def names_matrices(words: Sequence[str]) -> bool:
-    """Whether the files among the words of the command line are logs or matrices of accuracies, by their content.
+def files_of_matrices(words: Sequence[str]) -> list[str]:
+    """The files among the words of the command line, if all are logs or matrices of accuracies, by their content.
 
-    >>> names_matrices(["tasks.csv"]), names_matrices([])
-    (False, False)
+    >>> files_of_matrices(["tasks.csv"]), files_of_matrices([])
+    ([], [])
     """
     from forgetting.dynamics.accuracy_matrices import holds_matrices
 
     files = [word for word in words if "=" not in word or os.path.exists(word)]
-    return bool(files) and all(map(holds_matrices, files))
+    return files if all(map(holds_matrices, files)) else []
 
 
-def audit_matrices(words: Sequence[str], context: typer.Context, output: Output) -> None:
+def audit_matrices(files: list[str], words: Sequence[str], context: typer.Context, output: Output) -> None:
     """Audit accuracies: metrics by each convention, uncertainty over runs, how much the order matters."""
     from forgetting.auditing import audit
     from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
 
-    files = [word for word in words if "=" not in word or os.path.exists(word)]
     _only_own(context, OWN, f"{files[0]} holds accuracies")
     output.check(files, more=(".txt",))
 

@@ -107,6 +107,24 @@ def joined(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "task"), counted(2, "task")
+    ('1 task', '2 tasks')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def large(number: int) -> str:
+    """A whole number in digits, or as a power of ten where it is large.
+
+    >>> large(113400), large(10**12 + 1)
+    ('113,400', '10^12')
+    """
+    return f"{number:,}" if number < 1e9 else f"10^{len(str(number)) - 1}"
+
+
 def error_words(error: BaseException) -> str:
     """The class and the message of an error, also of one that cannot say its message.
 

@@ -21,7 +21,7 @@ from forgetting.core.arrays import (
     read_only,
     task_numbers,
 )
-from forgetting.core.text import error_words, first_repeated, one_line
+from forgetting.core.text import counted, error_words, first_repeated, one_line
 from forgetting.dynamics.matrix_doubts import Doubt, doubts_of
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.items import Matrix
@@ -48,7 +48,7 @@ class AccuracyMatrices(Result):
             learns column i.
         before: (runs, T), the accuracies before learning; True says that the first row has them, False that no row has;
             if left out, one row more than tasks is such a row.
-        names: the names of the tasks; their numbers if left out.
+        names: the names of the tasks; if left out, the columns of a DataFrame, or numbers.
         runs: the names of the runs; their numbers if left out.
         order_names: for each run words for its order, which runs with the same order share, if columns are places in
             the order and not tasks: the classes in their order, or its seed. Made of `orders` if left out; "" is an
@@ -62,6 +62,8 @@ class AccuracyMatrices(Result):
 
     kind = "accuracy matrices"
     audited_as = "accuracy matrices"
+    #: the remedy in errors of functions that take tasks
+    instead_of_tasks = "accuracies are no tasks; fg.audit(R) reads them"
 
     values: Array
     orders: IntArray | None = None
@@ -74,7 +76,7 @@ class AccuracyMatrices(Result):
     def __post_init__(self) -> None:
         values, said = _matrices(self.values), self.before
         T = values.shape[2]
-        names = _names(self.names, T, "names", "task")
+        names = _names(self.names or _columns_of(self.values), T, "names", "task")
         orders = _orders(self.orders, names, len(values))
         steps = T if orders is None else orders.shape[1]
         notes = tuple(map(str, as_list(self.notes, "notes")))
@@ -197,7 +199,8 @@ class AccuracyMatrices(Result):
                 raise InvalidInputError(
                     f"step {step}: {predicted.size} predictions, {label.size} labels and {task.size} tasks"
                 )
-            if task.size == 0 or (task != np.floor(task)).any() or task.min() < 0 or task.max() >= 10_000:
+            real = task.dtype.kind in "biuf" and task.size > 0
+            if not real or (task != np.floor(task)).any() or task.min() < 0 or task.max() >= 10_000:
                 raise InvalidInputError(f"step {step}: expected the number of a task for each test row, from 0")
             rows.append({int(t): float(np.mean((predicted == label)[task == t])) for t in np.unique(task)})
         T = max(map(max, rows)) + 1
@@ -248,8 +251,9 @@ class AccuracyMatrices(Result):
 
     @property
     def headline(self) -> str:
+        steps, unit = self.values.shape[1], "fractions" if self.unit == "fraction" else self.unit
         runs = f"{self.num_runs} runs, " if self.num_runs > 1 else ""
-        return f"accuracies of {self.num_tasks} tasks after {self.values.shape[1]} steps, {runs}in {self.unit}"
+        return f"accuracies of {counted(self.num_tasks, 'task')} after {counted(steps, 'step')}, {runs}in {unit}"
 
     def _num_rows(self) -> int:
         return self.values.size
@@ -354,6 +358,19 @@ def _padded(rows: Any, where: str) -> list[list[Any]]:
                 f"{number + 1 - extra}"
             )
     return [[np.nan if v is None else v for v in row] + [np.nan] * (width - len(row)) for row in rows]
+
+
+def _columns_of(values: Any) -> tuple[str, ...]:
+    """The names of the columns of a DataFrame, or of several, which must agree; none of anything else."""
+    frames = [part for part in (values if isinstance(values, list | tuple) else [values]) if hasattr(part, "columns")]
+    columns = [tuple(map(str, frame.columns)) for frame in frames]
+    odd = next((names for names in columns if names != columns[0]), None)
+    if odd is not None:
+        raise InvalidInputError(
+            f"values: DataFrames with the columns {', '.join(columns[0]):.60} and {', '.join(odd):.60}; give all runs "
+            "the same columns"
+        )
+    return columns[0] if columns else ()
 
 
 def _names(given: Any, count: int, what: str, of: str) -> tuple[str, ...]:

@@ -305,6 +305,11 @@ class _Table:
 
     @classmethod
     def of(cls, R: Any, order: Any, before: bool | None, convention: str = "") -> _Table:
+        if getattr(R, "audited_as", None) is not None:  # AccuracyMatrices, which may have many runs
+            raise InvalidInputError(
+                "R: accuracies of runs; fg.audit(R) has all metrics, and a metric takes one run: R.values[0] with "
+                "order=R.orders[0] if there are orders"
+            )
         values = numbers(R, "R")
         if values.ndim != 2 or values.size == 0:
             raise InvalidInputError(f"R must be a matrix of steps x tasks, got shape {values.shape}")

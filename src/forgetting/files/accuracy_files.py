@@ -134,16 +134,20 @@ def _reader_of(content: str) -> Reader | None:
 def _is_bare(content: str) -> bool:
     """Whether a table can only be a matrix: square (or one row more), of numbers, without names or with empty corner.
 
-    With names above, a square table of numbers may be tasks, too, but not if nothing is above its diagonal.
+    With names above, a square table of numbers may be tasks, too, but not if nothing is above its diagonal, or if all
+    numbers are between 0 and 1 and no column is called y or task.
     """
     rows = [_cells(line) for line in content.splitlines() if line.strip()]
-    named = any(_is_word(cell) for cell in rows[0])
+    named, names = any(_is_word(cell) for cell in rows[0]), {cell.lower() for cell in rows[0]}
     rows = rows[named:]
     width = max((len(row) for row in rows), default=0)
     if len(rows) not in (width, width + 1) or any(_is_word(cell) for row in rows for cell in row):
         return False
+    numbers = [spelt_number(cell) for row in rows for cell in row if _spells(cell)]
+    if not named or (not names & {"y", "task"} and all(0 <= number <= 1 for number in numbers)):
+        return True
     first = len(rows) - width
-    return not named or not any(any(row[step - first + 1 :]) for step, row in enumerate(rows) if step >= first)
+    return not any(any(row[step - first + 1 :]) for step, row in enumerate(rows) if step >= first)
 
 
 def _refuse_pickles(path: Path) -> None:
@@ -171,22 +175,17 @@ def _is_word(cell: str) -> bool:
 
 
 def _read_json(content: str, choice: Choice) -> list[LoggedRun]:
-    """Rows of numbers, or metrics of Avalanche."""
+    """Rows of numbers, which may get longer, several runs of them, or metrics of Avalanche."""
     try:
         data = json.loads(content, object_pairs_hook=_once)
     except RecursionError:
         raise ProblemFileError("not JSON (nested too deeply)") from None
     except ValueError as error:
         raise ProblemFileError(f"not JSON ({error})") from None
-    if isinstance(data, list) and all(isinstance(row, list) for row in data):
-        return _runs_of_lists(data)
-    return read_avalanche_json(data, choice)
-
-
-def _runs_of_lists(data: list[Any]) -> list[LoggedRun]:
-    """Rows of numbers, which may get longer, or several runs of them."""
+    if not isinstance(data, list) or not all(isinstance(row, list) for row in data):
+        return read_avalanche_json(data, choice)
     if data and all(isinstance(row, list) for run in data for row in run):
-        return [replaced for number, rows in enumerate(data) for replaced in [_run_of_rows(rows, f"run {number}")]]
+        return [_run_of_rows(rows, f"run {number}") for number, rows in enumerate(data)]
     return [_run_of_rows(data, "")]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from forgetting.core.arrays import (
     real_array,
     seed_from,
 )
-from forgetting.core.text import joined, nearest
+from forgetting.core.text import joined, large, nearest
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Matrix
 from forgetting.results import Shown
@@ -206,7 +205,7 @@ class ClassSplits(Shown):
         """
         if self.num_orders > MOST_LISTED:
             raise NotSupportedError(
-                f"there are {_count(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
+                f"there are {large(self.num_orders)} class orders, too many to list; draw(n) draws some of them"
             )
         return np.array(self.class_names)[self.partitions.all()]
 
@@ -363,6 +362,10 @@ def _sizes(tasks: Any, classes: int) -> tuple[int, ...]:
     >>> _sizes(3, 10), _sizes([2, 8], 10)
     ((4, 3, 3), (2, 8))
     """
+    if isinstance(tasks, str) or (isinstance(tasks, Sized) and not len(tasks)):
+        raise InvalidInputError(
+            f"tasks: expected a number of tasks, or the number of classes of each, got {tasks!r:.40}"
+        )
     if isinstance(tasks, Iterable):
         sizes = tuple(as_count(size, f"tasks[{place}]", least=1) for place, size in enumerate(as_list(tasks, "tasks")))
         if sum(sizes) != classes:
@@ -373,7 +376,8 @@ def _sizes(tasks: Any, classes: int) -> tuple[int, ...]:
         number = as_count(tasks, "tasks", least=1)
         if number > classes:
             raise InvalidInputError(
-                f"tasks = {number}, but there are only {classes} classes, and each task learns at least one"
+                f"tasks = {number}, but there {'is' if classes == 1 else 'are'} only {classes} "
+                f"class{'' if classes == 1 else 'es'}, and each task learns at least one"
             )
         sizes = tuple(classes // number + (place < classes % number) for place in range(number))
     if len(sizes) < 2:
@@ -391,8 +395,3 @@ def _classes(names: Sequence[str]) -> str:
     """Names of classes in words, the first few of them."""
     more = [f"{len(names) - LISTED} more"] if len(names) > LISTED else []
     return f"class{'es' if len(names) > 1 else ''} {joined([*(repr(name) for name in names[:LISTED]), *more])}"
-
-
-def _count(number: int) -> str:
-    """A number of orders in digits, or as a power of ten where it is large."""
-    return f"{number:,}" if number < 1e9 else f"10^{math.log10(number):.0f}"
