@@ -54,8 +54,9 @@ class DeterministicEngine(Engine):
             outcome = self.solve(replace(request, quantities=quadratic))
             others = replace(request, quantities=tuple(q for q in request.quantities if q not in quadratic))
             rest = self.solve(others)
-            doubts = outcome.uncertainty | rest.uncertainty
-            return replace(outcome, values=outcome.values | rest.values, uncertainty=doubts, intervals={})
+            values, doubts = outcome.values | rest.values, outcome.uncertainty | rest.uncertainty
+            values = {quantity.name: values[quantity.name] for quantity in request.quantities}
+            return replace(outcome, values=values, uncertainty=doubts, intervals={})
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
         if request.linear is None or not quadratic or request.ordering.skips:

@@ -2,7 +2,8 @@
 
 Orders that begin alike share what they have learned: they are the paths of a tree, which is walked in depth, so that
 few of its nodes are in memory at a time. Its level t holds the orders of t tasks, T!/(T - t)! without replacement and
-T^t with it, each with its probability, so that one walk answers all k. Identical tasks are one branch.
+T^t with it, each with its probability, so that one walk answers all k. Under linear schemes identical tasks are one
+branch; schemes and forms of other kinds, which may tell them apart, are run in every order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
 from forgetting.expectation.engines.exact import concluded, moment_map
-from forgetting.expectation.engines.order_tree import ENDLESS, Tree
+from forgetting.expectation.engines.order_tree import ENDLESS, Tree, walks
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import values_of
 from forgetting.expectation.outcome import Outcome, Values
@@ -35,7 +36,7 @@ from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffle
 from forgetting.schemes.linear import linear_gains
 
 ROOM = 2**24  # numbers of the nodes in memory: 128 MiB
-LEARNING = 1e-3  # seconds of a step of a scheme that solves each task by a method of its own: a guess
+LEARNING = 3e-4  # seconds of a step of a scheme that solves each task by a method of its own: 1e-4 to 7e-4
 MOST_NODES = 2**12  # of a block of nodes that is learned and read at once
 
 
@@ -48,6 +49,8 @@ class ListingEngine(Engine):
     def covers(self, request: Request) -> str | None:
         if not isinstance(request.law, Independent | Permutation | Reshuffled | Fixed):
             return f"it lists permutations, independent draws and fixed orders, not what {request.ordering} chooses"
+        if request.ordering.skips:
+            return f"{request.ordering} has steps that learn no task"
         if request.scheme.random:
             return f"{request.scheme} draws random numbers, so that an order does not decide its run"
         if Tree.of(request).nodes(request.last) > ENDLESS:
@@ -57,7 +60,7 @@ class ListingEngine(Engine):
     def cost(self, request: Request) -> Cost:
         tree = Tree.of(request)
         nodes = tree.nodes(request.last)
-        if not _walked(request):
+        if not walks(request, request.terms):
             orders = tree.width(request.last + request.one_more)
             unknown = LEARNING * request.last if request.linear is None else 0.0
             return Cost(16.0 * ROOM, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
@@ -89,8 +92,7 @@ class ListingEngine(Engine):
                 estimated=outcome.estimated,
                 notes=tuple(dict.fromkeys((*others.notes, *outcome.notes))),
             )
-        bounded = [q for q in request.quantities if all(_of_iterates(term.form) for term in q.terms())]
-        walked = tuple(bounded) if request.linear is not None else ()
+        walked = tuple(quantity for quantity in request.quantities if walks(request, quantity.terms()))
         rest = tuple(quantity for quantity in request.quantities if quantity not in walked)
         values: Values = {}
         doubts: Values = {}
@@ -100,7 +102,7 @@ class ListingEngine(Engine):
             values, known = walk.walk()
             doubts = {q.name: known[q.name] for q in walked if q.quadratic or walk.bounds.knows_iterates}
         if rest:
-            told, notes = _one_by_one(replace(request, quantities=rest), tree)
+            told, notes = _one_by_one(replace(request, quantities=rest))
             values |= told
         if open_ones := [quantity.name for quantity in request.quantities if quantity.name not in doubts]:
             detail += f", rounding{f' of {joined(open_ones)}' if doubts else ''} not bounded"
@@ -121,16 +123,6 @@ class ListingEngine(Engine):
         return None
 
 
-def _of_iterates(form: Form) -> bool:
-    """Whether the form of an iterate does not depend on how it was reached, and has a bound on its error."""
-    return form.quadratic or form.bounded
-
-
-def _walked(request: Request) -> bool:
-    """Whether all quantities are read at the nodes of the tree, many at once."""
-    return request.linear is not None and all(_of_iterates(term.form) for term in request.terms)
-
-
 def _seconds_of_reading(request: Request) -> float:
     """Seconds to read the quantities of one node, roughly: products of all rows that accuracies are about with w."""
     problem = request.problem
@@ -146,10 +138,10 @@ def _seconds_of_reading(request: Request) -> float:
 # ------------------------------------------------------------------------------------------------- runs, order by order
 
 
-def _one_by_one(request: Request, tree: Tree) -> tuple[Values, tuple[str, ...]]:
+def _one_by_one(request: Request) -> tuple[Values, tuple[str, ...]]:
     """The mean of every quantity over a run in each order, for schemes and forms of any kind; and the remarks of a
     run, of the first that complains if there is one."""
-    tree = tree.drawn(request)
+    tree = Tree.of(request).drawn(request)
     length = request.last + request.one_more if tree.order is None else len(tree.order)
     sums = {quantity.name: _Sum() for quantity in request.quantities}
     record = 1 if request.every_iterate else request.steps.tolist()
@@ -387,6 +379,9 @@ class _Walk:
             part, off = self._at(self.sums, plain, k), self._at(self.doubts, plain, k)
             # weights are products of k probabilities, and sums of them are made in blocks
             off = off + (k * (self.known + 4 * EPS) + 64 * EPS) * np.abs(part)
+            if plain.form.quadratic:  # NaN is more than float64 can hold
+                part = np.where(np.isnan(part), np.inf, part)
+            off = np.where(np.isfinite(part) & ~np.isnan(off), off, np.inf)
             value, doubt = value + term.coefficient * part, doubt + abs(term.coefficient) * off
         return value, doubt
 

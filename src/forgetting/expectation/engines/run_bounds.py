@@ -52,7 +52,9 @@ class RunBounds:
         rounding = 2 * (8 + float(np.sqrt(geometry.dim + geometry.frame.dim))) * EPS
         sizes = float(np.linalg.norm(geometry.start(w0)) + np.linalg.norm(geometry.solution) + np.linalg.norm(w0))
         lengths = sizes + np.linalg.norm(iterates.reshape(len(iterates), -1), axis=1)
-        return np.where(steps == 0, 0.0, self.off(steps) + self.seen(steps) + rounding * lengths)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a scheme that diverges
+            off = np.where(steps == 0, 0.0, self.off(steps) + self.seen(steps) + rounding * lengths)
+        return np.where(np.isnan(off), np.inf, off)
 
     def of_form(self, form: Form, values: Array, distinct: IntArray, far: Array) -> Array:
         """Bounds on the errors of a form of distinct tasks, from its values, where z is off by `far`."""
