@@ -95,7 +95,7 @@ def _opening(audit: Audit) -> tuple[str, ...]:
     }
     # what is most important is kept; what is kept stands in the order of reading
     ranks = ["case", "accuracy", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
-    ranks.insert(ranks.index("effect" if _keeps_little(audit) else "more cases"), "head")
+    ranks.insert(ranks.index("advice" if _keeps_little(audit) else "more cases"), "head")
     if plain and audit.cases[0].kind != "last task":
         ranks = ["case", "fit"]
     if audit.fit.floor_with_intercept is not None and "effect" in ranks:
@@ -128,7 +128,8 @@ def _accuracy(audit: Audit) -> list[str]:
     if not little:
         better, worse = measure.share_better, measure.share_worse
         stands = f"worse than {percent(better, 1.0)}" if better > worse else f"better than {percent(worse, 1.0)}"
-        given = f"{given}, {stands} of them"
+        other = "" if better and worse else f" and {'better' if better > worse else 'worse'} than none"
+        given = f"{given}, {stands} of them{other}"
     return [
         f"{capital(measure.name)} depends {'little' if little else 'on the order'}{' on the order' * little}: {values} "
         f"over {orders}, {measure.number(measure.mean)} on average; {given}."
