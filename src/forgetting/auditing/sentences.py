@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -297,7 +297,7 @@ def _head(audit: Audit) -> list[str]:
     if value is None or not _far_better(measure, value.head):
         return []
     name = "IncrementalRidgeClassifier" if measure.is_accuracy else "IncrementalRidge"
-    head, given, random, joint = map(measure.number, (value.head, measure.given, measure.mean, value.joint))
+    head, given, random, joint = shown(audit, measure, (value.head, measure.given, measure.mean, value.joint))
     return [
         f"If nothing may be forgotten: one task after another has a {measure.name} of {given} in the given order and "
         f"{random} in random ones; a head on the same rows that forgets none (fg.{name}) has {head} in any order, and "
@@ -567,6 +567,12 @@ def _whole_percent(share: float) -> str:
     """
     value = 100 * share
     return f"{round(value) if math.isfinite(value) else value} %"
+
+
+def shown(audit: Audit, measure: Measure, values: Iterable[float]) -> list[str]:
+    """Values of a measure in words; of losses 0 for what is rounding compared with the loss before learning."""
+    floor = 0.0 if measure.is_accuracy else ROUNDING * audit.fit.start
+    return [measure.number(value if abs(value) > floor else 0.0) for value in values]
 
 
 def percent(part: float, total: float) -> str:
