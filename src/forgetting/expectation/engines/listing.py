@@ -70,7 +70,7 @@ class ListingEngine(Engine):
         rank = len(geometry.sigma) / max(1, geometry.num_distinct)
         step = 1e-7 + size * (4e-9 + 8 * rank / FLOPS)
         begin = reduction(request) + 1e-8 * geometry.dim**2 + 2e-10 * geometry.dim**2 * geometry.rows_learned
-        overhead = 1e-4 * min(float(request.last), nodes) + READING * len(request.steps)
+        overhead = 5e-4 * min(float(request.last), nodes) + READING * len(request.steps)
         seconds = begin + overhead + nodes * step + read * _seconds_of_reading(request)
         return Cost(16.0 * ROOM + 64.0 * geometry.dim**2, seconds)
 
@@ -129,7 +129,7 @@ def _seconds_of_reading(request: Request) -> float:
     forms = {(term.form, term.held_out) for term in request.terms if not term.form.quadratic}
     rows = float(problem.linear.num_rows.sum()) if problem.linear is not None else 100.0 * problem.num_tasks
     outputs = problem.outputs or 1
-    seconds = len(forms) * rows * outputs * (3e-8 + 2 * problem.dim / FLOPS)
+    seconds = len(forms) * rows * outputs * (1e-8 + 2 * problem.dim / FLOPS)
     if any(term.form.quadratic for term in request.terms) and request.linear is not None:
         seconds += len(request.geometry.sigma) * outputs * (5e-9 + 2 * request.geometry.dim / FLOPS)
     return seconds
