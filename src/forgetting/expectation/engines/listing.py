@@ -320,17 +320,11 @@ class _Walk:
 
     def _table(self, term: Term, block: _Block) -> tuple[Array, Array]:
         """The form of every task at each node, and bounds on the errors."""
-        mean, count = term.iterate == "mean", len(block.states)
         states = block.states
-        if mean and block.sums is not None:
+        if term.iterate == "mean" and block.sums is not None:
             states = block.sums / block.t
-        at = replace(self.frame, states=states, steps=np.arange(count))
-        steps = np.full(count, block.t)
-        if not term.form.quadratic:
-            return term.form.within(at, self.bounds.of_iterates(at.iterates, steps), term.held_out)
-        values = term.form.along_tests(at) if term.held_out else term.form.along(at)
-        far = ((1 + mean) * self._off(block.t) + self.bounds.seen(np.array([block.t])))[:, None]
-        return values, self.bounds.of_form(term.form, values, self.bounds.distinct(term.held_out), far)
+        steps = np.full(len(states), block.t)
+        return self.bounds.of_term(term, replace(self.frame, states=states, steps=np.arange(len(states))), steps)
 
     def _averaged(self, term: Term, block: _Block, table: Array) -> Array:
         """The average of a term at each node, from the table of all tasks."""
