@@ -502,6 +502,17 @@ def test_progress_is_reported_and_a_list_can_be_interrupted():
         fg.expect(tasks, "with-replacement", 14, quantities="accuracy", method="listing", progress=interrupt)
 
 
+def test_progress_of_runs_ends_where_all_orders_are_made():
+    sets, seen = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Ball([1.5], 1.0)]), []
+    fg.expect(sets, "with-replacement", 3, w0=[4.0], progress=lambda *report: seen.append(report))
+    assert seen[-1] == ("orders", 8, 8)
+
+
+def test_lists_of_few_orders_fit_into_little_memory():
+    _, tasks = labelled()
+    assert fg.expect(tasks, "without-replacement", 3, quantities="accuracy", memory=1e5).method == "listing"
+
+
 def test_a_difference_of_listed_accuracies_is_exact():
     _, tasks = labelled(T=3)
     gap = fg.compare(tasks, "without-replacement", "with-replacement", 3, quantities="accuracy")

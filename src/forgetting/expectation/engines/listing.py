@@ -31,6 +31,7 @@ from forgetting.expectation.engines.single_runs import values_of
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import Form, Quantity, Term
 from forgetting.expectation.request import Request
+from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit
 from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
 from forgetting.schemes.linear import linear_gains
@@ -63,7 +64,9 @@ class ListingEngine(Engine):
         if not walks(request, request.terms):
             orders = tree.width(request.last + request.one_more)
             unknown = LEARNING * request.last if request.linear is None else 0.0
-            return Cost(16.0 * ROOM, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
+            problem = request.problem
+            needed = 64.0 * (request.last + 1.0) * (problem.dim * (problem.outputs or 1) + problem.num_tasks)
+            return Cost(needed, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
         read = nodes if request.every_iterate else float(sum(tree.width(k) for k in request.steps.tolist()))
         geometry = request.geometry
         size = (geometry.outputs or 1) * geometry.dim * (2 if request.averaged else 1)
@@ -72,7 +75,7 @@ class ListingEngine(Engine):
         begin = reduction(request) + 1e-8 * geometry.dim**2 + 2e-10 * geometry.dim**2 * geometry.rows_learned
         overhead = 5e-4 * min(float(request.last), nodes) + READING * len(request.steps)
         seconds = begin + overhead + nodes * step + read * _seconds_of_reading(request)
-        return Cost(16.0 * ROOM + 64.0 * geometry.dim**2, seconds)
+        return Cost(16.0 * min(ROOM, (nodes + 1) * _numbers(geometry)) + 64.0 * geometry.dim**2, seconds)
 
     def solve(self, request: Request) -> Outcome:
         tree, squares = Tree.of(request), tuple(quantity for quantity in request.quantities if quantity.quadratic)
@@ -123,6 +126,11 @@ class ListingEngine(Engine):
         return None
 
 
+def _numbers(geometry: Geometry) -> int:
+    """The numbers of a node: its state, its iterate, and by how much it misses the tasks."""
+    return (geometry.outputs or 1) * (2 * geometry.dim + geometry.frame.dim + len(geometry.sigma))
+
+
 def _seconds_of_reading(request: Request) -> float:
     """Seconds to read the quantities of one node, roughly: products of all rows that accuracies are about with w."""
     problem = request.problem
@@ -147,7 +155,7 @@ def _one_by_one(request: Request) -> tuple[Values, tuple[str, ...]]:
     record = 1 if request.every_iterate else request.steps.tolist()
     told: Trajectory | None = None
     with progress_bar("orders") as report:
-        for done, (branches, weight) in enumerate(_orders(tree, length)):
+        for done, (branches, weight) in enumerate(_orders(tree, length), 1):
             order = Explicit(tree.as_tasks(branches))
             made = run(request.problem, order, length, request.scheme, 0, request.w0, record_every=record)
             told = made if told is None or (made.complaints and not told.complaints) else told
@@ -260,10 +268,9 @@ class _Walk:
     @cached_property
     def size(self) -> int:
         """The number of nodes of a block: as many as leave room for all blocks that wait."""
-        geometry, branches = self.geometry, len(self.tree.tasks)
-        numbers = (geometry.outputs or 1) * (2 * geometry.dim + geometry.frame.dim + len(geometry.sigma))
+        branches = len(self.tree.tasks)
         waiting = max(1, branches * min(self.last, int(np.log2(min(self.tree.nodes(self.last), ENDLESS) + 2)) + 1))
-        return int(np.clip(ROOM // (numbers * waiting), 1, MOST_NODES))
+        return int(np.clip(ROOM // (_numbers(self.geometry) * waiting), 1, MOST_NODES))
 
     def grown(self, block: _Block) -> _Block:
         """The nodes that follow those of a block."""
