@@ -79,8 +79,8 @@ def test_the_terminal_names_the_best_order_and_units(audits):
     text = " ".join(audits["split"].to_text(100).split())
     assert "best order, forgets least (one of 2 equal ones): 4 or 5, 8 or 9, 2 or 3, 0 or 1, 6 or 7" in text
     assert "best of all by training accuracy (70.2 %) (one of 6 equal ones): 4 or 5, 6 or 7, 8 or 9, 2 or 3" in text
-    assert "training loss: half the squared residual of a task, summed over its rows; mean over tasks." in text
-    assert "training accuracy: rows classified correctly, in %; mean over tasks." in text
+    assert "Training loss: half the squared residual of a task, summed over its rows; mean over tasks." in text
+    assert "Training accuracy: rows classified correctly, in %; mean over tasks." in text
     for width in (60, 80):
         assert max(map(len, audits["split"].to_text(width).splitlines())) <= width
 

@@ -307,6 +307,66 @@ def test_forms_of_users_are_listed_by_runs():
     assert data
 
 
+def test_clones_are_told_apart_where_a_form_or_a_scheme_looks_at_their_numbers():
+    class Visited(Form):
+        quadratic = False
+
+        def along(self, run):
+            return np.array([[float(m in run.order[:k]) for m in range(run.problem.num_tasks)] for k in run.steps])
+
+    class Impatient(fg.schemes.Scheme):
+        """Moves a third, two thirds, ... of the way to a task, by its number."""
+
+        random = False
+
+        def learn(self, problem, task, w, memory):
+            (x,), y = problem.task(task)
+            return fg.schemes.Learned(w - (task + 1) / 3 * (x @ w - y[0]) / (x @ x) * x)
+
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 1.0]], [[1.0, 0.0]]], [[1.0], [2.0], [1.0]])
+    visited = Quantity("visited", "P(task m was visited)", "each", form=Visited())
+    for ordering, k, chance in (("without-replacement", 1, 1 / 3), ("with-replacement", 2, 5 / 9)):
+        e = fg.expect(tasks, ordering, k, quantities=visited)
+        assert e.method == "listing"
+        np.testing.assert_allclose(e.values["visited"], chance, rtol=1e-12)
+    e = fg.expect(tasks, "without-replacement", 3, Impatient())
+    runs = [fg.run(tasks, list(order), 3, Impatient()) for order in itertools.permutations(range(3))]
+    assert e.method == "listing"
+    np.testing.assert_allclose(e.loss, np.mean([r.losses[-1] for r in runs]), rtol=1e-12)
+
+
+def test_schemes_that_diverge_have_no_accuracy_and_infinite_losses():
+    tasks = fg.RegressionTasks([[[1.0, 0.5]], [[1.0, 1.0]]], [[1.0], [-1.0]])
+    for ordering in ("with-replacement", "cyclic"):
+        e = fg.expect(tasks, ordering, [1, 8], "sgd step_size=1e80", quantities=("accuracy", "loss"))
+        assert list(e.values) == ["accuracy", "loss"]
+        np.testing.assert_array_equal(np.isnan(e.accuracy), [False, True])
+        np.testing.assert_array_equal(np.isinf(e.loss), [False, True])
+        assert e.uncertainty["accuracy"][1] == e.uncertainty["loss"][1] == np.inf
+        listed = fg.expect(tasks, ordering, [1, 8], "sgd step_size=1e80", quantities="loss", method="listing")
+        np.testing.assert_allclose(listed.loss, e.loss, rtol=1e-12)
+
+
+def test_steps_that_learn_nothing_are_not_listed():
+    class Resting(fg.orderings.Ordering):
+        law, skips = fg.orderings.laws.Fixed(), True
+
+        def visits(self, tasks, rng):
+            yield from [0, -1, 1]
+
+    tasks = fg.families.two_lines(0.5)
+    with pytest.raises(NotSupportedError, match="has steps that learn no task"):
+        fg.expect(tasks, Resting(), 3, method="listing")
+    assert fg.expect(tasks, Resting(), 3).method == "deterministic"
+
+
+def test_a_difference_of_values_without_a_bound_has_none():
+    sets = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.5, 0.0], 1.0)])
+    gap = fg.compare(sets, "without-replacement", "cyclic", 1, w0=[4.0, -1.0])
+    assert (gap.method, gap.detail) == ("exact difference", "listing less deterministic")
+    assert not gap.uncertainty
+
+
 def test_terms_of_shares_and_losses_may_be_added():
     _, tasks = labelled()
     from forgetting.expectation.quantities import ACCURACY
@@ -365,6 +425,8 @@ def test_auto_lists_accuracies_where_patience_allows_and_says_what_they_would_co
     rushed = choose(replace(request, patience=1.0))
     assert rushed.engine.name == "monte-carlo"
     assert "by the method 'listing': raise patience=" in rushed.notes[0]
+    separable = fg.families.separable(7, 6, 4, 0.1, seed=0)  # 35280 steps that take 1e-4 seconds each
+    assert choose(ask(separable, "without-replacement", 7).request).engine.name == "listing"
     quick = ask(tasks, "without-replacement", 9, None, None, ("loss",)).request
     assert choose(quick).engine.name == "subsets"  # more digits: registered before
 
@@ -438,6 +500,17 @@ def test_progress_is_reported_and_a_list_can_be_interrupted():
 
     with pytest.raises(KeyboardInterrupt):
         fg.expect(tasks, "with-replacement", 14, quantities="accuracy", method="listing", progress=interrupt)
+
+
+def test_progress_of_runs_ends_where_all_orders_are_made():
+    sets, seen = fg.ConvexSets([fg.Ball([0.0], 1.0), fg.Ball([1.5], 1.0)]), []
+    fg.expect(sets, "with-replacement", 3, w0=[4.0], progress=lambda *report: seen.append(report))
+    assert seen[-1] == ("orders", 8, 8)
+
+
+def test_lists_of_few_orders_fit_into_little_memory():
+    _, tasks = labelled()
+    assert fg.expect(tasks, "without-replacement", 3, quantities="accuracy", memory=1e5).method == "listing"
 
 
 def test_a_difference_of_listed_accuracies_is_exact():

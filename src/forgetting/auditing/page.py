@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from forgetting.auditing.landscape_page import landscape_section
 from forgetting.auditing.ordering_values import LITTLE
-from forgetting.auditing.sentences import LOSSES, SLACK, Said, listed, number, percent, task_name
+from forgetting.auditing.sentences import LOSSES, SLACK, Said, capital, listed, number, percent, shown, task_name
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import ROUNDING
-from forgetting.core.text import one_line
+from forgetting.core.text import joined, one_line
 from forgetting.figures.items import Curves, Item, Matrix, Panel, Series, Spread, Table
 from forgetting.figures.text_formats import table_text
 from forgetting.report.document import Report, Section, summary_text
@@ -180,6 +181,14 @@ def _asked_first(audit: Audit) -> list[Measure]:
     return [*reversed(accuracies), *(measure for measure in audit.measures if not measure.is_accuracy)]
 
 
+def _units(measures: Sequence[Measure]) -> list[str]:
+    """The unit of each measure, of measures with the same unit once."""
+    return [
+        f"{joined([measure.name for measure in measures if measure.unit == unit])}: {unit}"
+        for unit in dict.fromkeys(measure.unit for measure in measures)
+    ]
+
+
 def _measures(audit: Audit) -> list[Table]:
     """Every measure of the given and of a random order, with its own best and worst value; and of the orders that
     forget least and most."""
@@ -191,8 +200,8 @@ def _measures(audit: Audit) -> list[Table]:
     for measure in measures:
         top, bottom = measure.extremes
         values = measure.given, top.value, bottom.value, measure.mean, measure.cyclic
-        rows.append((measure.name, *map(measure.number, values), percent(measure.share_worse, 1.0)))
-        chosen.append((measure.name, *map(measure.number, (measure.given, measure.best, measure.worst))))
+        rows.append((measure.name, *shown(audit, measure, values), percent(measure.share_worse, 1.0)))
+        chosen.append((measure.name, *shown(audit, measure, (measure.given, measure.best, measure.worst))))
     orders = "all orders" if audit.tried_exact else f"{audit.tried:,} random orders"
     heads = ("measure", "given", "best", "worst", "random", f"given x{audit.passes}", "given beats")
     own = " Each row has a best and a worst order of its own." if len(measures) > 1 else ""
@@ -201,7 +210,7 @@ def _measures(audit: Audit) -> list[Table]:
         f"over random orders; given x{audit.passes}: after {audit.passes} passes; given beats: the part of the orders "
         f"that are worse.{own}"
     ]
-    notes += [f"{measure.name}: {measure.unit}." for measure in measures]
+    notes += [f"{capital(words)}." for words in _units(measures)]
     for measure in measures:
         if len(measure.values) < audit.tried:
             notes.append(f"{measure.name}: of {len(measure.values):,} random orders; more take too long.")
@@ -224,7 +233,7 @@ def _measures(audit: Audit) -> list[Table]:
             value = audit.all_rows.of(measure.name)
             if value is not None:
                 numbers = measure.given, measure.mean, value.head, value.joint
-                reached.append((measure.name, *map(measure.number, numbers)))
+                reached.append((measure.name, *shown(audit, measure, numbers)))
         ways = ("measure", "given order", "random order", "head", "all at once")
         note = (
             "One task after another, beside a head that learns the same rows in any order and forgets none "
@@ -379,14 +388,15 @@ def lead_figure(audit: Audit) -> Spread | None:
     if not audit.measures:
         return None
     orders = f"all {audit.tried:,} orders" if audit.tried_exact else f"{audit.tried:,} random orders"
-    units = "; ".join(f"{measure.name}: {measure.unit}" for measure in _asked_first(audit))
+    measures = _asked_first(audit)
+    units = "; ".join(_units(measures))
     return Spread(
         "orders-tried",
         "All orders after one pass" if audit.tried_exact else "Random orders after one pass",
-        f"Gray: {orders}, each learned once. {units[:1].upper()}{units[1:]}.",
+        f"Gray: {orders}, each learned once. {capital(units)}.",
         "orders",
         tuple(name.format(audit.passes) for name in MARKS),
-        tuple(_panel(measure) for measure in _asked_first(audit)),
+        tuple(_panel(measure) for measure in measures),
     )
 
 

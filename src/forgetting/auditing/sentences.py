@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -95,7 +95,7 @@ def _opening(audit: Audit) -> tuple[str, ...]:
     }
     # what is most important is kept; what is kept stands in the order of reading
     ranks = ["case", "accuracy", "conflict", "first case", "seeds", "advice", "effect", "given", "more cases", "fit"]
-    ranks.insert(ranks.index("effect" if _keeps_little(audit) else "more cases"), "head")
+    ranks.insert(ranks.index("advice" if _keeps_little(audit) else "more cases"), "head")
     if plain and audit.cases[0].kind != "last task":
         ranks = ["case", "fit"]
     if audit.fit.floor_with_intercept is not None and "effect" in ranks:
@@ -128,7 +128,8 @@ def _accuracy(audit: Audit) -> list[str]:
     if not little:
         better, worse = measure.share_better, measure.share_worse
         stands = f"worse than {percent(better, 1.0)}" if better > worse else f"better than {percent(worse, 1.0)}"
-        given = f"{given}, {stands} of them"
+        other = "" if better and worse else f" and {'better' if better > worse else 'worse'} than none"
+        given = f"{given}, {stands} of them{other}"
     return [
         f"{capital(measure.name)} depends {'little' if little else 'on the order'}{' on the order' * little}: {values} "
         f"over {orders}, {measure.number(measure.mean)} on average; {given}."
@@ -296,7 +297,7 @@ def _head(audit: Audit) -> list[str]:
     if value is None or not _far_better(measure, value.head):
         return []
     name = "IncrementalRidgeClassifier" if measure.is_accuracy else "IncrementalRidge"
-    head, given, random, joint = map(measure.number, (value.head, measure.given, measure.mean, value.joint))
+    head, given, random, joint = shown(audit, measure, (value.head, measure.given, measure.mean, value.joint))
     return [
         f"If nothing may be forgotten: one task after another has a {measure.name} of {given} in the given order and "
         f"{random} in random ones; a head on the same rows that forgets none (fg.{name}) has {head} in any order, and "
@@ -566,6 +567,12 @@ def _whole_percent(share: float) -> str:
     """
     value = 100 * share
     return f"{round(value) if math.isfinite(value) else value} %"
+
+
+def shown(audit: Audit, measure: Measure, values: Iterable[float]) -> list[str]:
+    """Values of a measure in words; of losses 0 for what is rounding compared with the loss before learning."""
+    floor = 0.0 if measure.is_accuracy else ROUNDING * audit.fit.start
+    return [measure.number(value if abs(value) > floor else 0.0) for value in values]
 
 
 def percent(part: float, total: float) -> str:

@@ -228,8 +228,9 @@ def compare(
             values=values,
             intervals={name: np.stack([value, value], axis=-1) for name, value in values.items()},
             uncertainty={
-                name: np.asarray(a.uncertainty.get(name, 0.0)) + np.asarray(b.uncertainty.get(name, 0.0))
+                name: np.asarray(a.uncertainty[name]) + np.asarray(b.uncertainty[name])
                 for name in values
+                if name in a.uncertainty and name in b.uncertainty
             },
             notes=tuple(dict.fromkeys(a.notes + b.notes)),
             heading="Differences of expected values over all orders",

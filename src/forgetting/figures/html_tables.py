@@ -42,6 +42,7 @@ def _breaks(words: str) -> str:
     broken = (
         re.sub(r"([/:_])(?=\w)", r"\1<wbr>", escape(first)) if ":" in first and " " not in first else symbols(first)
     )
+    broken = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", broken)
     return broken + "".join(f'<br><span class="value">{escape(line)}</span>' for line in more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -247,11 +248,25 @@ def correct_share(predictions: Array, labels: Array, sizes: Array, own: int | No
         aligned = predictions * labels
         share = np.mean(np.where(np.abs(predictions) <= slack, 0.5, aligned > 0), axis=-1)
         return np.where(known, share, np.nan)
-    among = predictions[..., :own]
-    top = np.max(among, axis=-1, keepdims=True)
-    tied = among >= top - 2 * slack[..., None]
-    right = np.any(tied & (labels[:, :own] == 1), axis=-1)
-    return np.where(known, np.mean(right / np.maximum(tied.sum(axis=-1), 1), axis=-1), np.nan)
+    mine, rival = _contenders(predictions, labels, own)
+    least = np.maximum(mine, rival) - 2 * slack
+    right, tied = mine >= least, rival >= least
+    share = right.astype(np.float64)
+    if np.any(several := right & tied):
+        shared = predictions[several][:, :own]
+        share[several] = 1 / np.sum(shared >= least[several][:, None], axis=1)
+    return np.where(known, np.mean(share, axis=-1), np.nan)
+
+
+def _contenders(predictions: Array, labels: Array, own: int | None) -> tuple[Array, Array]:
+    """The output of the class of each row, and the largest of the others; -inf where there is none."""
+    others = predictions[..., :own].copy(order="K")
+    rows, columns = np.nonzero(labels[:, :own] == 1)
+    mine = np.full(predictions.shape[:-1], -np.inf)
+    mine[..., rows] = others[..., rows, columns]
+    others[..., rows, columns] = -np.inf
+    # one column after another: reductions of short axes are slow
+    return mine, np.asarray(reduce(np.maximum, np.moveaxis(others, -1, 0)))
 
 
 def undecided_share(predictions: Array, labels: Array, sizes: Array, off: Array, own: int | None = None) -> Array:
@@ -273,8 +288,7 @@ def undecided_share(predictions: Array, labels: Array, sizes: Array, off: Array,
     if labels.ndim == 1:
         margins = np.abs(predictions)
     else:
-        among, right = predictions[..., :own], labels[:, :own] == 1
-        best = np.max(np.where(right, -np.inf, among), axis=-1, initial=-np.inf)
-        margins, reach = np.abs(np.max(np.where(right, among, -np.inf), axis=-1) - best), 2 * reach
+        mine, rival = _contenders(predictions, labels, own)
+        margins, reach = np.abs(mine - rival), 2 * reach
     share = np.mean(~(margins > reach) & (reach != 0), axis=-1)
     return np.where(np.all(np.isfinite(reach), axis=-1), share, np.inf)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.core.progress import track
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
@@ -17,9 +18,9 @@ from forgetting.expectation.engines.exact import in_two_floats, moment_map, prod
 from forgetting.expectation.engines.moment_map import Moments, batches
 from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
 from forgetting.expectation.engines.run_bounds import RunBounds
-from forgetting.expectation.engines.single_runs import averaged, form_along, made_run, values_of
-from forgetting.expectation.outcome import Outcome
-from forgetting.expectation.quantities import Form, Quantity, Term
+from forgetting.expectation.engines.single_runs import RunReading, made_run, squared_norms, values_of
+from forgetting.expectation.outcome import Outcome, Values
+from forgetting.expectation.quantities import LOSS, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.orderings import TaskView, Visits
 from forgetting.orderings.view import rounding_of
@@ -54,16 +55,16 @@ class DeterministicEngine(Engine):
             outcome = self.solve(replace(request, quantities=quadratic))
             others = replace(request, quantities=tuple(q for q in request.quantities if q not in quadratic))
             rest = self.solve(others)
-            doubts = outcome.uncertainty | rest.uncertainty
-            return replace(outcome, values=outcome.values | rest.values, uncertainty=doubts, intervals={})
+            values, doubts = outcome.values | rest.values, outcome.uncertainty | rest.uncertainty
+            values = {quantity.name: values[quantity.name] for quantity in request.quantities}
+            return replace(outcome, values=values, uncertainty=doubts, intervals={})
         trajectory = made_run(request)
         detail = f"{request.ordering} has no randomness: one run"
         if request.linear is None or not quadratic or request.ordering.skips:
             values, doubts = values_of(request, trajectory), {}
             if request.linear is not None and not request.ordering.adaptive:
-                bounds = _DoubtsOfRun(request, trajectory, moment_map(request, as_run=True))
-                known = {quantity.name: bounds.of_shares(quantity) for quantity in request.quantities}
-                doubts = {name: doubt for name, doubt in known.items() if doubt is not None}
+                reading = _DoubtsOfRun(request, trajectory, moment_map(request, as_run=True))
+                doubts = reading.known(request.quantities)
             if len(doubts) < len(values):
                 detail = f"{detail}, its rounding not bounded"
             return Outcome(detail, values, doubts, notes=trajectory.remarks, heading=ONE_RUN)
@@ -78,8 +79,7 @@ class DeterministicEngine(Engine):
             if request.ordering.adaptive:
                 notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
             values = values_of(request, trajectory)
-            bounds = _DoubtsOfRun(request, trajectory, moments)
-            doubts = {quantity.name: bounds.of(quantity) for quantity in request.quantities}
+            doubts = _DoubtsOfRun(request, trajectory, moments).known(request.quantities)
         return replace(refined(request, moments, values, doubts, f"{detail},", order, notes), heading=ONE_RUN)
 
 
@@ -143,88 +143,42 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     return order
 
 
-class _Undecided(Form):
-    """The bounds on the errors of a form of iterates, in the place of its values."""
-
-    quadratic = False
-
-    def __init__(self, form: Form, bounds: RunBounds) -> None:
-        self.form, self.bounds = form, bounds
-
-    def along(self, run: Trajectory) -> Array:
-        return self._along(run, held_out=False)
-
-    def along_tests(self, run: Trajectory) -> Array:
-        return self._along(run, held_out=True)
-
-    def _along(self, run: Trajectory, *, held_out: bool) -> Array:
-        return self.form.within(run, self.bounds.of_iterates(run.iterates, run.steps), held_out)[1]
-
-
-class _DoubtsOfRun:
-    """Bounds on the rounding errors of the quantities of one run in float64."""
+class _DoubtsOfRun(RunReading):
+    """Bounds on the rounding errors of the quantities of one run in float64, in the place of their values."""
 
     def __init__(self, request: Request, trajectory: Trajectory, moments: Moments) -> None:
-        self.request, self.trajectory = request, trajectory
+        super().__init__(request, trajectory)
         self.bounds = RunBounds(request, moments)
-        self.off, self.seen = self.bounds.off(request.steps), self.bounds.seen(request.steps)
+        self.summing = (request.problem.num_tasks + trajectory.k + 64) * EPS
 
-    def of(self, quantity: Quantity) -> Array:
-        """A bound on the error of a quantity at each step."""
-        geometry, steps = self.request.geometry, self.request.steps
-        total = np.zeros((len(steps), geometry.num_tasks) if quantity.per_task else len(steps))
-        for visits in (1, 2):
-            own = (steps == 1) == (visits == 1)
-            for term in quantity.after(visits) if own.any() else ():
-                total[own] += abs(term.coefficient) * self.evaluate(term)[own]
-        if quantity.needs_steps:
-            total[steps == 0] = np.nan
-        return total
+    def known(self, quantities: Iterable[Quantity]) -> Values:
+        """The bounds of those quantities that have one."""
+        able = [quantity for quantity in quantities if all(map(self._bounded, quantity.terms()))]
+        with quietly():
+            return {quantity.name: self.of(quantity) for quantity in able}
 
-    def of_shares(self, quantity: Quantity) -> Array | None:
-        """`of` for a quantity whose forms are shares of rows; None if a form has no bound."""
-        steps = self.request.steps
-        total = np.zeros((len(steps), self.request.problem.num_tasks) if quantity.per_task else len(steps))
-        for visits in (1, 2):
-            own = (steps == 1) == (visits == 1)
-            terms = quantity.after(visits) if own.any() else ()
-            if not (self.bounds.knows_iterates and all(term.form.bounded for term in terms)):
-                return None
-            if terms:
-                parts = tuple(
-                    replace(term, form=_Undecided(term.form, self.bounds), coefficient=abs(term.coefficient))
-                    for term in terms
-                )
-                doubts = replace(self.request, quantities=(Quantity("doubts", quantity.meaning, parts),))
-                total[own] += values_of(doubts, self.trajectory)["doubts"][own]
-        if quantity.needs_steps:
-            total[steps == 0] = np.nan
-        return np.asarray(total + 64 * EPS)
+    def _bounded(self, term: Term) -> bool:
+        return term.form.quadratic or (term.form.bounded and self.bounds.knows_iterates)
+
+    def sum_of(self, terms: Sequence[Term], *, per_task: bool) -> Array:
+        return super().sum_of([replace(t, coefficient=abs(t.coefficient)) for t in terms], per_task=per_task)
+
+    def table(self, term: Term, run: Trajectory) -> Array:
+        values, doubts = self.bounds.of_term(term, run, run.steps)
+        return self._averaged(doubts, values)
+
+    def visited(self, losses: Array, steps: IntArray) -> Array:
+        tasks = self.bounds.distinct(held_out=False)[self.trajectory.order]
+        doubts = self.bounds.of_form(LOSS, losses, tasks, self.bounds.off(steps) + self.bounds.seen(steps))
+        return self._averaged(doubts, losses)
+
+    def _averaged(self, doubts: Array, values: Array) -> Array:
+        """The bounds, with the rounding of a mean of the values; infinite where a value is not known."""
+        doubts = doubts + self.summing * np.abs(values)
+        return np.where(np.isnan(doubts), np.inf, doubts)
 
     def evaluate(self, term: Term) -> Array:
-        """A bound on the error of a term, without its coefficient, at each step."""
-        geometry, steps, mean = self.request.geometry, self.request.steps, term.iterate == "mean"
         if term.average == "error":
-            value = np.sum(self.trajectory.errors.reshape(len(self.trajectory.errors), -1) ** 2, axis=1)
-            return self.bounds.of_error(value[np.searchsorted(self.trajectory.steps, steps)], self.off)
-        trajectory = averaged(self.trajectory) if mean else self.trajectory
-        along = form_along(self.request, trajectory, term.form, term.held_out)
-        distinct = self.bounds.distinct(term.held_out)
-        far = ((1 + mean) * self.off + self.seen)[:, None]
-        each = self.bounds.of_form(term.form, along.now, distinct, far)
-        if term.average == "each":
-            return each
-        if term.average == "tasks":
-            return np.asarray(each.mean(axis=1) + geometry.num_tasks * EPS * np.abs(along.now.mean(axis=1)))
-        result = np.zeros(len(steps))
-        for i, k in enumerate(steps.tolist()):
-            past = trajectory.order[:k]
-            if term.average == "next":
-                result[i] = each[i][trajectory.order[k]] if k < len(trajectory.order) else np.nan
-            elif k:
-                values, doubts = along.now[i][past], each[i][past]
-                if term.average != "visited":
-                    values = (along.before if term.average == "learnt" else along.after)[:k]
-                    doubts = self.bounds.of_form(term.form, values, distinct[past], self.off[i] + self.seen[i])
-                result[i] = float(np.mean(doubts)) + k * EPS * float(np.mean(values))
-        return result
+            errors = self.trajectory.errors[np.searchsorted(self.trajectory.steps, self.steps)]
+            return self.bounds.of_error(squared_norms(errors), self.bounds.off(self.steps))
+        return np.asarray(self._along(term).now.mean(axis=1)) if term.average == "tasks" else super().evaluate(term)

@@ -2,7 +2,8 @@
 
 Orders that begin alike share what they have learned: they are the paths of a tree, which is walked in depth, so that
 few of its nodes are in memory at a time. Its level t holds the orders of t tasks, T!/(T - t)! without replacement and
-T^t with it, each with its probability, so that one walk answers all k. Identical tasks are one branch.
+T^t with it, each with its probability, so that one walk answers all k. Under linear schemes identical tasks are one
+branch; schemes and forms of other kinds, which may tell them apart, are run in every order.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
 from forgetting.expectation.engines.exact import concluded, moment_map
-from forgetting.expectation.engines.order_tree import ENDLESS, Tree
+from forgetting.expectation.engines.order_tree import ENDLESS, Tree, walks
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import values_of
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import Form, Quantity, Term
 from forgetting.expectation.request import Request
+from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit
 from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
 from forgetting.schemes.linear import linear_gains
 
 ROOM = 2**24  # numbers of the nodes in memory: 128 MiB
-LEARNING = 1e-3  # seconds of a step of a scheme that solves each task by a method of its own: a guess
+LEARNING = 3e-4  # seconds of a step of a scheme that solves each task by a method of its own: 1e-4 to 7e-4
 MOST_NODES = 2**12  # of a block of nodes that is learned and read at once
 
 
@@ -48,6 +50,8 @@ class ListingEngine(Engine):
     def covers(self, request: Request) -> str | None:
         if not isinstance(request.law, Independent | Permutation | Reshuffled | Fixed):
             return f"it lists permutations, independent draws and fixed orders, not what {request.ordering} chooses"
+        if request.ordering.skips:
+            return f"{request.ordering} has steps that learn no task"
         if request.scheme.random:
             return f"{request.scheme} draws random numbers, so that an order does not decide its run"
         if Tree.of(request).nodes(request.last) > ENDLESS:
@@ -57,19 +61,21 @@ class ListingEngine(Engine):
     def cost(self, request: Request) -> Cost:
         tree = Tree.of(request)
         nodes = tree.nodes(request.last)
-        if not _walked(request):
+        if not walks(request, request.terms):
             orders = tree.width(request.last + request.one_more)
             unknown = LEARNING * request.last if request.linear is None else 0.0
-            return Cost(16.0 * ROOM, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
+            problem = request.problem
+            needed = 64.0 * (request.last + 1.0) * (problem.dim * (problem.outputs or 1) + problem.num_tasks)
+            return Cost(needed, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
         read = nodes if request.every_iterate else float(sum(tree.width(k) for k in request.steps.tolist()))
         geometry = request.geometry
         size = (geometry.outputs or 1) * geometry.dim * (2 if request.averaged else 1)
         rank = len(geometry.sigma) / max(1, geometry.num_distinct)
         step = 1e-7 + size * (4e-9 + 8 * rank / FLOPS)
         begin = reduction(request) + 1e-8 * geometry.dim**2 + 2e-10 * geometry.dim**2 * geometry.rows_learned
-        overhead = 1e-4 * min(float(request.last), nodes) + READING * len(request.steps)
+        overhead = 5e-4 * min(float(request.last), nodes) + READING * len(request.steps)
         seconds = begin + overhead + nodes * step + read * _seconds_of_reading(request)
-        return Cost(16.0 * ROOM + 64.0 * geometry.dim**2, seconds)
+        return Cost(16.0 * min(ROOM, (nodes + 1) * _numbers(geometry)) + 64.0 * geometry.dim**2, seconds)
 
     def solve(self, request: Request) -> Outcome:
         tree, squares = Tree.of(request), tuple(quantity for quantity in request.quantities if quantity.quadratic)
@@ -89,8 +95,7 @@ class ListingEngine(Engine):
                 estimated=outcome.estimated,
                 notes=tuple(dict.fromkeys((*others.notes, *outcome.notes))),
             )
-        bounded = [q for q in request.quantities if all(_of_iterates(term.form) for term in q.terms())]
-        walked = tuple(bounded) if request.linear is not None else ()
+        walked = tuple(quantity for quantity in request.quantities if walks(request, quantity.terms()))
         rest = tuple(quantity for quantity in request.quantities if quantity not in walked)
         values: Values = {}
         doubts: Values = {}
@@ -100,7 +105,7 @@ class ListingEngine(Engine):
             values, known = walk.walk()
             doubts = {q.name: known[q.name] for q in walked if q.quadratic or walk.bounds.knows_iterates}
         if rest:
-            told, notes = _one_by_one(replace(request, quantities=rest), tree)
+            told, notes = _one_by_one(replace(request, quantities=rest))
             values |= told
         if open_ones := [quantity.name for quantity in request.quantities if quantity.name not in doubts]:
             detail += f", rounding{f' of {joined(open_ones)}' if doubts else ''} not bounded"
@@ -121,14 +126,9 @@ class ListingEngine(Engine):
         return None
 
 
-def _of_iterates(form: Form) -> bool:
-    """Whether the form of an iterate does not depend on how it was reached, and has a bound on its error."""
-    return form.quadratic or form.bounded
-
-
-def _walked(request: Request) -> bool:
-    """Whether all quantities are read at the nodes of the tree, many at once."""
-    return request.linear is not None and all(_of_iterates(term.form) for term in request.terms)
+def _numbers(geometry: Geometry) -> int:
+    """The numbers of a node: its state, its iterate, and by how much it misses the tasks."""
+    return (geometry.outputs or 1) * (2 * geometry.dim + geometry.frame.dim + len(geometry.sigma))
 
 
 def _seconds_of_reading(request: Request) -> float:
@@ -137,7 +137,7 @@ def _seconds_of_reading(request: Request) -> float:
     forms = {(term.form, term.held_out) for term in request.terms if not term.form.quadratic}
     rows = float(problem.linear.num_rows.sum()) if problem.linear is not None else 100.0 * problem.num_tasks
     outputs = problem.outputs or 1
-    seconds = len(forms) * rows * outputs * (3e-8 + 2 * problem.dim / FLOPS)
+    seconds = len(forms) * rows * outputs * (1e-8 + 2 * problem.dim / FLOPS)
     if any(term.form.quadratic for term in request.terms) and request.linear is not None:
         seconds += len(request.geometry.sigma) * outputs * (5e-9 + 2 * request.geometry.dim / FLOPS)
     return seconds
@@ -146,16 +146,16 @@ def _seconds_of_reading(request: Request) -> float:
 # ------------------------------------------------------------------------------------------------- runs, order by order
 
 
-def _one_by_one(request: Request, tree: Tree) -> tuple[Values, tuple[str, ...]]:
+def _one_by_one(request: Request) -> tuple[Values, tuple[str, ...]]:
     """The mean of every quantity over a run in each order, for schemes and forms of any kind; and the remarks of a
     run, of the first that complains if there is one."""
-    tree = tree.drawn(request)
+    tree = Tree.of(request).drawn(request)
     length = request.last + request.one_more if tree.order is None else len(tree.order)
     sums = {quantity.name: _Sum() for quantity in request.quantities}
     record = 1 if request.every_iterate else request.steps.tolist()
     told: Trajectory | None = None
     with progress_bar("orders") as report:
-        for done, (branches, weight) in enumerate(_orders(tree, length)):
+        for done, (branches, weight) in enumerate(_orders(tree, length), 1):
             order = Explicit(tree.as_tasks(branches))
             made = run(request.problem, order, length, request.scheme, 0, request.w0, record_every=record)
             told = made if told is None or (made.complaints and not told.complaints) else told
@@ -268,10 +268,9 @@ class _Walk:
     @cached_property
     def size(self) -> int:
         """The number of nodes of a block: as many as leave room for all blocks that wait."""
-        geometry, branches = self.geometry, len(self.tree.tasks)
-        numbers = (geometry.outputs or 1) * (2 * geometry.dim + geometry.frame.dim + len(geometry.sigma))
+        branches = len(self.tree.tasks)
         waiting = max(1, branches * min(self.last, int(np.log2(min(self.tree.nodes(self.last), ENDLESS) + 2)) + 1))
-        return int(np.clip(ROOM // (numbers * waiting), 1, MOST_NODES))
+        return int(np.clip(ROOM // (_numbers(self.geometry) * waiting), 1, MOST_NODES))
 
     def grown(self, block: _Block) -> _Block:
         """The nodes that follow those of a block."""
@@ -328,17 +327,11 @@ class _Walk:
 
     def _table(self, term: Term, block: _Block) -> tuple[Array, Array]:
         """The form of every task at each node, and bounds on the errors."""
-        mean, count = term.iterate == "mean", len(block.states)
         states = block.states
-        if mean and block.sums is not None:
+        if term.iterate == "mean" and block.sums is not None:
             states = block.sums / block.t
-        at = replace(self.frame, states=states, steps=np.arange(count))
-        steps = np.full(count, block.t)
-        if not term.form.quadratic:
-            return term.form.within(at, self.bounds.of_iterates(at.iterates, steps), term.held_out)
-        values = term.form.along_tests(at) if term.held_out else term.form.along(at)
-        far = ((1 + mean) * self._off(block.t) + self.bounds.seen(np.array([block.t])))[:, None]
-        return values, self.bounds.of_form(term.form, values, self.bounds.distinct(term.held_out), far)
+        steps = np.full(len(states), block.t)
+        return self.bounds.of_term(term, replace(self.frame, states=states, steps=np.arange(len(states))), steps)
 
     def _averaged(self, term: Term, block: _Block, table: Array) -> Array:
         """The average of a term at each node, from the table of all tasks."""
@@ -387,6 +380,9 @@ class _Walk:
             part, off = self._at(self.sums, plain, k), self._at(self.doubts, plain, k)
             # weights are products of k probabilities, and sums of them are made in blocks
             off = off + (k * (self.known + 4 * EPS) + 64 * EPS) * np.abs(part)
+            if plain.form.quadratic:  # NaN is more than float64 can hold
+                part = np.where(np.isnan(part), np.inf, part)
+            off = np.where(np.isfinite(part) & ~np.isnan(off), off, np.inf)
             value, doubt = value + term.coefficient * part, doubt + abs(term.coefficient) * off
         return value, doubt
 

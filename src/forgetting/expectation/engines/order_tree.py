@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,11 +12,20 @@ from scipy.special import gammaln
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.single_runs import made_run
+from forgetting.expectation.quantities import Term
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Fixed, Independent, Reshuffled
 
 ENDLESS = 1e15  # nodes beyond which they are not counted
 LEVELS = 1000  # of the tree whose orders are counted one level at a time
+
+
+def walks(request: Request, terms: Iterable[Term]) -> bool:
+    """Whether clones can be exchanged, and terms be read from iterates alone, which have a bound on their error.
+
+    A scheme that is not linear, and a form of users, may look at the numbers of the tasks.
+    """
+    return request.linear is not None and all(term.form.quadratic or term.form.bounded for term in terms)
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Tree:
         chance: Array | None = None
         if isinstance(law, Fixed):
             return cls(tuple(index[:, None]), order=index[:0])
-        if request.problem.geometry is not None:
+        if request.problem.geometry is not None and walks(request, request.terms):
             index = request.problem.geometry.index
         if isinstance(law, Independent):
             # which of the clones of a task have come is not known from the branch

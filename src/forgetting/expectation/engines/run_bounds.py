@@ -6,8 +6,9 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
+from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.moment_map import Moments
-from forgetting.expectation.quantities import Form
+from forgetting.expectation.quantities import Form, Term
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
 
@@ -52,7 +53,18 @@ class RunBounds:
         rounding = 2 * (8 + float(np.sqrt(geometry.dim + geometry.frame.dim))) * EPS
         sizes = float(np.linalg.norm(geometry.start(w0)) + np.linalg.norm(geometry.solution) + np.linalg.norm(w0))
         lengths = sizes + np.linalg.norm(iterates.reshape(len(iterates), -1), axis=1)
-        return np.where(steps == 0, 0.0, self.off(steps) + self.seen(steps) + rounding * lengths)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a scheme that diverges
+            off = np.where(steps == 0, 0.0, self.off(steps) + self.seen(steps) + rounding * lengths)
+        return np.where(np.isnan(off), np.inf, off)
+
+    def of_term(self, term: Term, run: Trajectory, steps: IntArray) -> tuple[Array, Array]:
+        """The form of a term for every task at the iterates of a run, made by so many steps each, and error bounds."""
+        times = 1 + (term.iterate == "mean")
+        if not term.form.quadratic:
+            return term.form.within(run, times * self.of_iterates(run.iterates, steps), term.held_out)
+        values = term.form.along_tests(run) if term.held_out else term.form.along(run)
+        far = (times * self.off(steps) + self.seen(steps))[:, None]
+        return values, self.of_form(term.form, values, self.distinct(term.held_out), far)
 
     def of_form(self, form: Form, values: Array, distinct: IntArray, far: Array) -> Array:
         """Bounds on the errors of a form of distinct tasks, from its values, where z is off by `far`."""

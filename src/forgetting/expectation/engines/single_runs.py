@@ -15,7 +15,7 @@ from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import LOSS, Form, Term
+from forgetting.expectation.quantities import LOSS, Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.orderings.base import NO_UPDATE
 
@@ -49,19 +49,6 @@ def made_run(request: Request, seed: int = 0) -> Trajectory:
         return made(request.last)  # the visits end without having stated a limit
 
 
-def form_along(request: Request, trajectory: Trajectory, form: Form, held_out: bool = False) -> Along:
-    """A form at the steps of the request, and before and after each step; of the tasks, or of their held-out data."""
-    table = form.along_tests(trajectory) if held_out else form.along(trajectory)
-    now = table[np.searchsorted(trajectory.steps, request.steps)]
-    if form is LOSS and not held_out:
-        return Along(now, trajectory.before, trajectory.after)
-    if len(table) <= trajectory.k:
-        return Along(now, np.empty(0), np.empty(0))
-    steps, order = np.arange(trajectory.k), trajectory.order
-    before, after = (np.where(order == NO_UPDATE, 0.0, table[at, order]) for at in (steps, steps + 1))
-    return Along(now, before, after)
-
-
 def averaged(trajectory: Trajectory) -> Trajectory:
     """A run in which the mean of w_0, ..., w_(k-1) stands in the place of w_k, for forms at these means."""
     return replace(trajectory, states=trajectory.averaged_states)
@@ -70,26 +57,27 @@ def averaged(trajectory: Trajectory) -> Trajectory:
 @quietly()
 def values_of(request: Request, trajectory: Trajectory) -> Values:
     """Every quantity of a run at the steps of the request."""
-    reading, steps = _RunReading(request, trajectory), request.steps
-    visits = np.cumsum(np.append(0, trajectory.order != NO_UPDATE))[steps]
-    values = {}
-    for quantity in request.quantities:
-        values[quantity.name] = value = reading.sum_of(quantity.after(2), per_task=quantity.per_task)
-        if quantity.after(1) != quantity.after(2) and np.any(visits <= 1):
-            first = reading.sum_of(quantity.after(1), per_task=quantity.per_task)
-            value[visits <= 1] = first[visits <= 1]
-        if quantity.needs_steps:
-            value[steps == 0] = np.nan
-    return values
+    reading = RunReading(request, trajectory)
+    return {quantity.name: reading.of(quantity) for quantity in request.quantities}
 
 
-class _RunReading:
-    """The terms of quantities at the steps of a request, from one run."""
+class RunReading:
+    """Quantities and their terms at the steps of a request, from one run."""
 
     def __init__(self, request: Request, trajectory: Trajectory) -> None:
         self.request, self.trajectory, self.steps = request, trajectory, request.steps
         self.tables: dict[tuple[Form, bool, str], Along] = {}
         self.evaluated: dict[tuple[Form, bool, str, str], Array] = {}
+
+    def of(self, quantity: Quantity) -> Array:
+        """A quantity at each step."""
+        visits = np.cumsum(np.append(0, self.trajectory.order != NO_UPDATE))[self.steps]
+        value = self.sum_of(quantity.after(2), per_task=quantity.per_task)
+        if quantity.after(1) != quantity.after(2) and np.any(visits <= 1):
+            value[visits <= 1] = self.sum_of(quantity.after(1), per_task=quantity.per_task)[visits <= 1]
+        if quantity.needs_steps:
+            value[self.steps == 0] = np.nan
+        return value
 
     def sum_of(self, terms: Sequence[Term], *, per_task: bool) -> Array:
         """The sum of the terms."""
@@ -107,9 +95,9 @@ class _RunReading:
         where = np.searchsorted(trajectory.steps, self.steps)
         if term.average == "error":
             if self.request.linear is not None:
-                return _squared_norms(trajectory.errors)[where]
+                return squared_norms(trajectory.errors)[where]
             iterates = trajectory.scaled_iterates
-            return _squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
+            return squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
         if (term.average, term.form, term.held_out, term.iterate) == ("tasks", LOSS, False, "last"):
             return trajectory.losses[where]
         along = self._along(term)
@@ -125,7 +113,7 @@ class _RunReading:
             case "kept":
                 return curve_at(paper_regret(along.after, order), self.steps)
             case "incremental":
-                return curve_at(_incremental(term.form.along(trajectory), order), self.steps)
+                return curve_at(_incremental(self.table(term, trajectory), order), self.steps)
         seen, visits, done = np.zeros(len(self.steps)), np.zeros(along.now.shape[1]), 0
         for i, k in enumerate(self.steps.tolist()):
             tasks = order[done:k]
@@ -134,13 +122,31 @@ class _RunReading:
             seen[i] = visits @ along.now[i] / max(visits.sum(), 1)
         return seen
 
+    def table(self, term: Term, run: Trajectory) -> Array:
+        """The form of every task at the recorded steps of a run, (len(run.steps), T)."""
+        return term.form.along_tests(run) if term.held_out else term.form.along(run)
+
+    def visited(self, losses: Array, steps: IntArray) -> Array:
+        """The losses of the tasks of all steps, at iterates made by so many steps."""
+        return losses
+
     def _along(self, term: Term) -> Along:
         """The form of the term along the run, or along the means of its iterates."""
         key = term.form, term.held_out, term.iterate
         if key not in self.tables:
-            run = averaged(self.trajectory) if term.iterate == "mean" else self.trajectory
-            self.tables[key] = form_along(self.request, run, term.form, term.held_out)
+            self.tables[key] = self._form_along(term)
         return self.tables[key]
+
+    def _form_along(self, term: Term) -> Along:
+        run = averaged(self.trajectory) if term.iterate == "mean" else self.trajectory
+        table, order, steps = self.table(term, run), run.order, np.arange(run.k)
+        now = table[np.searchsorted(run.steps, self.steps)]
+        if term.form is LOSS and not term.held_out:
+            return Along(now, self.visited(run.before, steps), self.visited(run.after, steps + 1))
+        if len(table) <= run.k:
+            return Along(now, np.empty(0), np.empty(0))
+        before, after = (np.where(order == NO_UPDATE, 0.0, table[at, order]) for at in (steps, steps + 1))
+        return Along(now, before, after)
 
 
 def _incremental(table: Array, order: IntArray) -> Array:
@@ -153,7 +159,12 @@ def _incremental(table: Array, order: IntArray) -> Array:
     return paper_regret(means, order)
 
 
-def _squared_norms(states: Array) -> Array:
+def squared_norms(states: Array) -> Array:
+    """|z|^2 of each of a stack of states.
+
+    >>> squared_norms(np.array([[3.0, 4.0]]))
+    array([25.])
+    """
     return np.asarray(np.sum(states.reshape(len(states), -1) ** 2, axis=1))
 
 
