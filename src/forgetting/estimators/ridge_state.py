@@ -299,7 +299,7 @@ class RidgeState:
         if float(np.linalg.norm(rest[small])) > 10 * np.sqrt(doubt) * given:
             raise _never_learned("their targets are not those of the only rows in some direction")
         left_over = before - np.einsum("ij,ij->j", E, E)
-        floor = doubt * given**2
+        floor = doubt * given**2 + float(self.lost[-1])
         if (left_over < -floor / max(float(roots[~small].min(initial=1.0)) ** 2, EPS)).any():
             raise _never_learned("their targets would leave a negative sum of squares")
         Q = np.linalg.qr(np.concatenate([a, S]), mode="complete")[0][:, a.shape[1] :]
