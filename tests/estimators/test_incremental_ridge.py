@@ -501,6 +501,17 @@ def test_without_rows_there_is_no_path():
     np.testing.assert_array_equal(model.coef_, 0)
 
 
+@pytest.mark.parametrize(("n", "intercept"), [(5, True), (6, False), (7, True), (3, False)])
+def test_generalised_cross_validation_has_its_limit_where_no_more_rows_than_columns(n, intercept):
+    X, Y, _ = data(n=n, mean=0.0)
+    centre = np.eye(n) - intercept / n
+    inverse = np.linalg.pinv(centre @ X @ X.T @ centre, rcond=1e-10, hermitian=True)
+    own = centre @ Y
+    limit = n * ((inverse @ own) ** 2).sum() / np.trace(inverse) ** 2  # alpha cancels
+    path = fg.IncrementalRidge(1.0, intercept).fit(X, Y).path([1e-12, 1e-10])
+    np.testing.assert_allclose(path.scores, limit, rtol=1e-4)
+
+
 def test_leaving_tasks_out_is_fitting_without_them():
     X, Y, _ = data()
     owner = np.arange(120) % 4

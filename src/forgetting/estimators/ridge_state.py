@@ -393,7 +393,7 @@ class RidgeState:
         with one_thread():
             left, sigma, right = np.linalg.svd(M, full_matrices=False)
             inner = left.T @ z
-        beside = np.maximum(np.einsum("ij,ij->j", z, z) - np.einsum("ij,ij->j", inner, inner), 0.0)
+            beside = np.sum((z - left @ inner) ** 2, axis=0)
         # the shifts themselves are known to their last digit
         size = size + EPS * abs(R[0, 0]) * np.linalg.norm(self.shift)
         lengths = lengths + EPS * np.abs(R[0, 0] * self.target_shift)
@@ -490,10 +490,15 @@ class Decomposition:
             return np.where(known, 1 / np.where(known, self.sigma, 1.0), 0.0)
         return np.asarray(self.sigma / (self.sigma**2 + alpha))
 
+    def _missed(self, alphas: Array) -> Array:
+        """The share of the targets along each left singular vector that is not fitted, (penalties, len(sigma))."""
+        shares = [alpha / (self.sigma**2 + alpha) if alpha else self._gains(0.0) == 0 for alpha in alphas.tolist()]
+        return np.array(shares, dtype=np.float64).reshape(len(alphas), -1)
+
     def errors_of(self, alphas: Array) -> Strengths:
         """The squared errors on the rows themselves for several penalties, and the degrees of freedom."""
         fitted = self.sigma * np.array([self._gains(alpha) for alpha in alphas.tolist()]).reshape(len(alphas), -1)
-        missed = np.where(alphas[:, None] > 0, alphas[:, None] / (self.sigma**2 + alphas[:, None]), 1 - fitted)
+        missed = self._missed(alphas)
         with one_thread():
             errors = missed**2 @ self.inner**2 + self.left
         return Strengths(alphas, errors, fitted.sum(axis=1) + self.intercept)
@@ -503,10 +508,12 @@ class Decomposition:
 
         n is the sum of weights (Golub, Heath and Wahba 1979); infinite where no degrees of freedom are left.
         """
-        _, errors, freedom = self.errors_of(alphas)
-        n = self.state.weight
-        spare = n - freedom
-        enough = spare > 1e-9 * n
+        errors = self.errors_of(alphas).errors
+        n, known = self.state.weight, self.sigma > self.doubts.rows
+        # n less the freedom, without cancellation where there are no more rows than columns
+        missed = self._missed(alphas)
+        spare = n - self.intercept - np.count_nonzero(known) + missed @ known - (1 - missed) @ ~known
+        enough = spare > 8 * EPS * n
         return np.where(enough, n * errors.sum(axis=1) / np.where(enough, spare, 1.0) ** 2, np.inf)
 
     def grid(self) -> Array:
