@@ -35,7 +35,7 @@ BLOCK = 512  # rows that are factorised at once
 CHAINS = 4  # parts of a call, at most, that are factorised side by side and then joined
 DEVICE_SHARE = 64  # bytes of a device's free memory for each number that is factorised at once
 #: The backward error of R after n steps on p columns, relative to the columns, in units of EPS sqrt(n p): independent
-#: rounding errors grow so (Connolly and Higham 2023); measured were 1.1 at most, in 20,000 problems of a few rows.
+#: rounding errors grow so (Connolly and Higham 2023); measured were 1.1 at most, in 15,000 problems of a few rows.
 GROWTH = 2.0
 SUMMED = 64  # rows of a step whose sums add as much error as another step: LAPACK adds up many partial sums
 STRENGTHS = 200  # penalties that are tried between the least and the largest
