@@ -620,5 +620,13 @@ def test_no_head_is_named_where_one_task_after_another_is_as_good():
     assert fg.audit(fg.families.separable(T=3, d=4, n=3, margin=0.5, seed=0)).all_rows is None
 
 
+def test_a_loss_that_all_rows_leave_none_of_is_zero_and_not_a_rounding_error():
+    audit = fg.audit(fg.families.gaussian(T=4, d=8, rank=3, seed=0))
+    value = audit.all_rows.of("training loss")
+    assert (value.head, value.joint) == (0.0, 0.0)
+    (line,) = [line for line in audit.recommendation if "If nothing may be forgotten" in line]
+    assert line.endswith("has 0 in any order, and least squares on all rows at once 0.")
+
+
 def test_heads_that_would_take_too_long_are_left_out():
     assert fg.audit(fg.families.gaussian(T=3, d=4, rank=2, seed=0), patience=0.0).all_rows is None

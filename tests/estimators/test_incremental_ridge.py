@@ -6,7 +6,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 import forgetting as fg
@@ -442,6 +444,15 @@ def test_a_class_that_was_never_learned_cannot_be_removed():
     assert model.classes_.tolist() == [0, 1, 2]
 
 
+def test_classes_that_cannot_be_told_apart_are_refused():
+    X, _, _ = data(n=6)
+    model = fg.IncrementalRidgeClassifier().fit(X, 2**60 + np.arange(6))
+    assert len(model.classes_) == 6
+    with pytest.raises(InvalidInputError, match="no longer told from its neighbours"):
+        model.partial_fit(X, np.arange(6.0))
+    assert len(model.classes_) == 6
+
+
 # ------------------------------------------------------------------------------------------------------------ penalties
 
 
@@ -488,6 +499,17 @@ def test_without_rows_there_is_no_path():
     with pytest.raises(InvalidInputError, match="no rows to choose a penalty by"):
         model.path()
     np.testing.assert_array_equal(model.coef_, 0)
+
+
+@pytest.mark.parametrize(("n", "intercept"), [(5, True), (6, False), (7, True), (3, False)])
+def test_generalised_cross_validation_has_its_limit_where_no_more_rows_than_columns(n, intercept):
+    X, Y, _ = data(n=n, mean=0.0)
+    centre = np.eye(n) - intercept / n
+    inverse = np.linalg.pinv(centre @ X @ X.T @ centre, rcond=1e-10, hermitian=True)
+    own = centre @ Y
+    limit = n * ((inverse @ own) ** 2).sum() / np.trace(inverse) ** 2  # alpha cancels
+    path = fg.IncrementalRidge(1.0, intercept).fit(X, Y).path([1e-12, 1e-10])
+    np.testing.assert_allclose(path.scores, limit, rtol=1e-4)
 
 
 def test_leaving_tasks_out_is_fitting_without_them():
@@ -644,6 +666,15 @@ def test_a_saved_head_goes_on_where_it_was(tmp_path):
         assert again.task_ids_ == model.task_ids_
 
 
+def test_a_head_on_a_device_is_saved(tmp_path):
+    X, Y, _ = data()
+    model = fg.IncrementalRidge(device="array-api-strict", keep_tasks=True).fit(X, Y)
+    model.save(tmp_path / "head.npz")
+    for device in (None, "array-api-strict"):
+        again = fg.IncrementalRidge.load(tmp_path / "head.npz", device=device)
+        np.testing.assert_allclose(again.partial_fit(X, Y).coef_, fg.IncrementalRidge(0.5).fit(X, Y).coef_, rtol=1e-10)
+
+
 @pytest.mark.parametrize("alpha", [1, np.int64(2), np.float32(0.5), np.array(1.0)])
 def test_numbers_of_numpy_as_parameters_are_saved(alpha, tmp_path):
     X, Y, _ = data()
@@ -663,6 +694,20 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     for broken in (np.full((7, 7), 1.0), np.full((7, 7), np.nan), np.eye(6)):
         np.savez(path, **{**arrays, name: broken})
         with pytest.raises(ProblemFileError, match=r"triangle|shapes"):
+            fg.IncrementalRidge.load(path)
+    record = str(arrays["record"])
+    for good, bad in (
+        ('"rows": 120', '"rows": 0'),
+        ('"columns": 6', '"columns": 5'),
+        ('"features": null', '"features": 9'),
+    ):
+        assert record.count(good) == 1
+        np.savez(path, **{**arrays, "record": np.array(record.replace(good, bad))})
+        with pytest.raises(ProblemFileError, match=r"numbers of rows|columns of"):
+            fg.IncrementalRidge.load(path)
+    for name in (name for name in arrays if arrays[name].dtype.kind == "f"):
+        np.savez(path, **{**arrays, name: np.where(arrays[name] == arrays[name].flat[0], 1e300, arrays[name])})
+        with pytest.raises(ProblemFileError, match=r"finite|negative"):
             fg.IncrementalRidge.load(path)
     fg.IncrementalRidge(features=np.tanh).fit(X, Y).save(tmp_path / "tanh.npz")
     with pytest.raises(ProblemFileError, match="give features= again"):
@@ -692,6 +737,15 @@ def test_a_call_that_raises_changes_nothing():
             model.partial_fit(**arguments)
         np.testing.assert_array_equal(model.coef_, before)
         assert model.n_rows_ == 120
+
+
+def test_a_first_call_that_raises_leaves_an_estimator_that_is_not_fitted():
+    X, Y, _ = data()
+    model = fg.IncrementalRidge()
+    with pytest.raises(InvalidInputError, match="sample_weight"):
+        model.partial_fit(X, Y, -np.ones(120))
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
 
 
 def test_an_interrupted_call_changes_nothing(monkeypatch):

@@ -10,6 +10,7 @@ from forgetting.auditing.measures import FLOPS, MeasuredOrders
 from forgetting.auditing.orders import held_out_losses
 from forgetting.auditing.preparation import Prepared
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS
 from forgetting.estimators import IncrementalRidge
 from forgetting.tasks import LinearTasks
 
@@ -78,13 +79,16 @@ def learn_all_rows(prepared: Prepared, measured: MeasuredOrders, patience: float
 
 
 def _values(measure: str, points: Array, data: LinearTasks, prepared: Prepared) -> Array | None:
-    """The mean over tasks of a measure at each point; None for forgetting."""
+    """The mean over tasks of a measure at each point; None for forgetting. A loss that is rounding is 0."""
     test = prepared.held_out
-    if measure == "training loss":
-        return np.asarray(held_out_losses(data, points).mean(axis=1))
+    if measure.endswith("loss"):
+        rows = data if measure == "training loss" else test
+        if rows is None:
+            return None
+        *losses, start = held_out_losses(rows, np.concatenate([points, points[:1] * 0])).mean(axis=1)
+        return np.where(losses > EPS * start, losses, 0.0)
     if measure == "training accuracy":
         return np.asarray(data.accuracies(points).mean(axis=1))
     if test is None or measure == "forgetting":
         return None
-    table = held_out_losses(test, points) if measure == "held-out loss" else test.accuracies(points)
-    return np.asarray(table.mean(axis=1))
+    return np.asarray(test.accuracies(points).mean(axis=1))

@@ -294,7 +294,8 @@ def _head(audit: Audit) -> list[str]:
         return []
     measure = next((measure for measure in reversed(known) if measure.is_accuracy), known[-1])
     value = audit.all_rows.of(measure.name)
-    if value is None or not _far_better(measure, value.head):
+    rounding = not measure.is_accuracy and measure.mean <= ROUNDING * audit.fit.start
+    if value is None or rounding or not _far_better(measure, value.head):
         return []
     name = "IncrementalRidgeClassifier" if measure.is_accuracy else "IncrementalRidge"
     head, given, random, joint = shown(audit, measure, (value.head, measure.given, measure.mean, value.joint))

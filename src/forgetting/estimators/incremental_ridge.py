@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from forgetting.compute.devices import HOST, as_device
 from forgetting.core.arrays import Array, IntArray, any_array, as_kind, as_number, is_sparse, real_array
 from forgetting.core.groups import group_codes
-from forgetting.core.numerical import quietly
+from forgetting.core.numerical import SQUARED, quietly
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.estimators.base import plain_id, read_weights, single_task
@@ -516,8 +516,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         if (by == "rows") != (X is not None):
             raise InvalidInputError(f"by={by!r} {'needs' if X is None else 'does not use'} held-out rows X and y")
         _, errors, freedom = solved.errors_of(tried)
-        solutions = [solved.solution(alpha) for alpha in tried.tolist()]
-        coef, intercept = (np.stack(parts) for parts in zip(*solutions, strict=True))
+        coef, intercept = solved.solutions(tried)
         by_task = np.empty((0, len(tried)))
         if by == "rows":
             scores, criterion = self._held_out(coef, intercept, X, y, sample_weight)
@@ -548,12 +547,12 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
                 "leaving a task out needs two or more tasks that were kept: fit with keep_tasks=True and task_id="
             )
         states = [self._as_learned(task) for task in self._kept.values()]
-        table = np.empty((len(states), len(alphas)))
-        for place, (task, others) in enumerate(zip(states, left_out(states), strict=True)):
-            solved = others.decomposed(bool(self.fit_intercept))
-            for column, alpha in enumerate(alphas.tolist()):
-                table[place, column] = task.squared_errors(*solved.solution(alpha)).sum() / task.weight
-        return table
+        rows = [
+            task.squared_errors(*others.decomposed(bool(self.fit_intercept)).solutions(alphas)).sum(axis=1)
+            / task.weight
+            for task, others in zip(states, left_out(states), strict=True)
+        ]
+        return np.stack(rows)
 
     # ------------------------------------------------------------------------------------------ predicting
 
@@ -567,9 +566,12 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any, alphas: Any) -> Array:
         """x.w + b: (rows, outputs), or (penalties, rows, outputs)."""
         matrix, solved = self._rows(X), self._solved
-        tried = np.array([self.alpha_]) if alphas is None else _penalties(alphas)
+        if alphas is None:
+            coef, intercepts = (part[None] for part in solved.solution(self.alpha_))
+        else:
+            coef, intercepts = solved.solutions(_penalties(alphas))
         with quietly():
-            scores = np.stack([matrix @ w.T + b for w, b in map(solved.solution, tried.tolist())])
+            scores = np.stack([matrix @ w.T + b for w, b in zip(coef, intercepts, strict=True)])
         beyond = np.flatnonzero(~np.isfinite(scores).all(axis=(0, 2)))
         if beyond.size:
             raise InvalidInputError(f"X: row {beyond[0]} is so large that x.w overflows; rescale it")
@@ -594,9 +596,9 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
             "fit_intercept": bool(self.fit_intercept),
             "features": features,
             "keep_tasks": bool(self.keep_tasks),
-            "state": field_values(self._state, skip="device"),
+            "state": _values_of(self._state),
             "task_ids": list(self._kept),
-            "tasks": [field_values(task, skip="device") for task in self._kept.values()],
+            "tasks": [_values_of(task) for task in self._kept.values()],
             "own": self._own(),
             "columns": int(self.n_features_in_),
             "names": [str(name) for name in getattr(self, "feature_names_in_", [])],
@@ -640,8 +642,9 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         shapes = {(len(state.shift), len(state.left)) for state in (made._state, *made._tasks.values())}
         if len(shapes) != 1 or len(made._tasks) != len(ids):
             raise ForgettingError("the kept tasks have other shapes than all rows together, or one comes twice")
-        if made._lift is None and len(made._state.shift) != made.n_features_in_:
-            raise ForgettingError(f"{len(made._state.shift)} columns of {made.n_features_in_} features")
+        known = made.n_features_in_ if made._lift is None else getattr(made._lift, "dim", len(made._state.shift))
+        if made.n_features_in_ < 1 or len(made._state.shift) != known:
+            raise ForgettingError(f"{len(made._state.shift)} columns of {known} features")
         return made
 
     def _own(self) -> dict[str, Any]:
@@ -651,6 +654,9 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
     def _take(self, own: dict[str, Any]) -> None:
         """Set what `_own` gave; raise if it does not fit."""
         raise NotImplementedError
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_state")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -691,6 +697,12 @@ def _some(targets: Rows, rows: Any) -> Rows:
     return targets if isinstance(rows, slice) else lambda cut: targets(rows[cut])
 
 
+def _values_of(state: RidgeState) -> dict[str, Any]:
+    """What a file holds of a state, here."""
+    factor, targets = state._here
+    return {**field_values(state, skip="device"), "factor": factor, "targets": targets}
+
+
 def _state_of(values: Any, device: Any) -> RidgeState:
     """A state from the values of a file, checked."""
     fields = checked_fields(RidgeState, values, "state")
@@ -699,12 +711,16 @@ def _state_of(values: Any, device: Any) -> RidgeState:
     shapes = [part.shape for part in (factor, targets, left, fields["lost"], fields["moved"])]
     if shapes != [(d + 1, d + 1), (d + 1, c), (c,), (d + 2,), (3, c)]:
         raise ForgettingError(f"R, Z, what is left and its errors have the shapes {shapes}")
-    everything = (factor, targets, left, fields["shift"], fields["target_shift"])
-    if not all(np.isfinite(part).all() for part in everything) or np.tril(factor, -1).any() or (left < 0).any():
-        raise ForgettingError("R is not a triangle of finite numbers, or a sum of squares is negative")
     counts = np.array([fields["rows"], fields["weight"], fields["steps"], *fields["lost"], *np.ravel(fields["moved"])])
-    if not np.isfinite(counts).all() or (counts < 0).any() or bool(fields["rows"]) != bool(factor[0, 0]):
-        raise ForgettingError("numbers of rows that cannot be")
+    everything = (factor, targets, left, fields["shift"], fields["target_shift"], counts)
+    if not all((np.abs(part) <= np.sqrt(SQUARED)).all() for part in everything) or np.tril(factor, -1).any():
+        raise ForgettingError("R is not a triangle of finite numbers, or a number is too large")
+    if (
+        (left < 0).any()
+        or (counts < 0).any()
+        or len({bool(n) for n in (fields["rows"], fields["weight"], factor[0, 0])}) > 1
+    ):
+        raise ForgettingError("a sum of squares is negative, or numbers of rows cannot be")
     if device is not HOST:
         factor, targets = device.put(factor), device.put(targets)
     return RidgeState(**{**fields, "factor": factor, "targets": targets}, device=device)
@@ -924,8 +940,13 @@ class IncrementalRidgeClassifier(ClassifierMixin, _Incremental):  # type: ignore
 
 
 def _union(parts: list[Any]) -> Any:
-    """All classes, sorted; numbers and words do not mix."""
+    """All classes, sorted; numbers and words do not mix, and no two whole numbers become one."""
     words = {np.asarray(part).dtype.kind in "UO" for part in parts}
     if len(words) > 1:
         raise InvalidInputError("classes are numbers in one place and words in another; use one kind")
-    return np.unique(np.concatenate([np.ravel(part) for part in parts]))
+    both = np.unique(np.concatenate([np.ravel(part) for part in parts]))
+    if both.dtype.kind == "f" and any(np.asarray(part).dtype.kind in "iu" for part in parts):
+        beyond = both[np.abs(both) > 2**53]
+        if beyond.size:
+            raise InvalidInputError(f"class {beyond[0]:.0f} is no longer told from its neighbours beside float classes")
+    return both
