@@ -459,6 +459,14 @@ def test_huge_counts_do_not_overflow(ordering, k):
     assert "more than 1e+15 orders" in engines.get("listing").covers(request)
 
 
+@pytest.mark.parametrize("ordering", ["without-replacement", "with-replacement", "reshuffled"])
+def test_orders_of_many_tasks_are_refused_without_their_tree(ordering, monkeypatch):
+    """Since `auto` asks for every request, also where moments answer."""
+    request = ask(fg.families.gaussian(T=40, d=3, rank=1, seed=0), ordering, 30).request
+    monkeypatch.setattr(Tree, "of", lambda request: pytest.fail("the tree was made"))
+    assert "more than 1e+15 orders" in engines.get("listing").covers(request)
+
+
 def test_a_hundred_thousand_tasks_are_counted_at_once():
     tree = Tree(tuple(np.arange(10**5)[:, None]))
     assert [tree.width(k) for k in range(3)] == pytest.approx([1, 1e5, 1e5 * (1e5 - 1)])

@@ -25,7 +25,7 @@ from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
 from forgetting.expectation.engines.exact import concluded, moment_map
-from forgetting.expectation.engines.order_tree import ENDLESS, Tree, walks
+from forgetting.expectation.engines.order_tree import ENDLESS, Tree, countless, walks
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import values_of
 from forgetting.expectation.outcome import Outcome, Values
@@ -54,7 +54,7 @@ class ListingEngine(Engine):
             return f"{request.ordering} has steps that learn no task"
         if request.scheme.random:
             return f"{request.scheme} draws random numbers, so that an order does not decide its run"
-        if Tree.of(request).nodes(request.last) > ENDLESS:
+        if countless(request):
             return f"there are more than {ENDLESS:g} orders of {request.last} tasks to list"
         return None
 

@@ -14,7 +14,7 @@ from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.single_runs import made_run
 from forgetting.expectation.quantities import Term
 from forgetting.expectation.request import Request
-from forgetting.orderings.laws import Fixed, Independent, Reshuffled
+from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
 
 ENDLESS = 1e15  # nodes beyond which they are not counted
 LEVELS = 1000  # of the tree whose orders are counted one level at a time
@@ -26,6 +26,17 @@ def walks(request: Request, terms: Iterable[Term]) -> bool:
     A scheme that is not linear, and a form of users, may look at the numbers of the tasks.
     """
     return request.linear is not None and all(term.form.quadratic or term.form.bounded for term in terms)
+
+
+def countless(request: Request) -> bool:
+    """Whether there are more than `ENDLESS` orders to list; of many tasks this is seen without their tree."""
+    law, geometry = request.law, request.problem.geometry
+    if isinstance(law, Permutation | Reshuffled) or (isinstance(law, Independent) and law.p is None):
+        branches = request.problem.num_tasks if geometry is None else geometry.num_distinct
+        fewest = gammaln(branches + 1.0) - gammaln(branches - min(request.last, branches) + 1.0)
+        if fewest > np.log(ENDLESS):
+            return True
+    return Tree.of(request).nodes(request.last) > ENDLESS
 
 
 @dataclass(frozen=True)
@@ -143,7 +154,8 @@ class Tree:
         sum_t a_t x^t / t! is the product over branches of sum_(j <= n) x^j / j!.
         """
         most, branches = min(int(self.counts.sum()), LEVELS), len(self.clones)
-        if branches > LEVELS:  # each branch once: fewer orders, and far too many of a few tasks already
+        # each branch once; of very many branches these are fewer orders, and far too many of a few tasks already
+        if branches > LEVELS or branches == self.counts.sum():
             return np.asarray(gammaln(branches + 1.0) - gammaln(branches + 1.0 - np.arange(most + 1.0)))
         lengths = np.arange(most + 1.0)
         logs = np.where(lengths == 0, 0.0, -np.inf)
