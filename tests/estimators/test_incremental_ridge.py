@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 import forgetting as fg
 from forgetting.auditing import RandomFeatures
 from forgetting.errors import InvalidInputError, NotSupportedError, ProblemFileError
-from forgetting.estimators.ridge_state import RidgeState
+from forgetting.geometry.ridge_state import RidgeState
 
 EPS = np.finfo(np.float64).eps
 
@@ -761,7 +761,7 @@ def test_an_interrupted_call_changes_nothing(monkeypatch):
         return step(self, *arguments, **options)
 
     monkeypatch.setattr(RidgeState, "_with_block", interrupted)
-    monkeypatch.setattr("forgetting.estimators.ridge_state.BLOCK", 10)
+    monkeypatch.setattr("forgetting.geometry.ridge_state.BLOCK", 10)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, Y)
     np.testing.assert_array_equal(fg.IncrementalRidge.predict(model, X[:2]), model.predict(X[:2]))

@@ -11,7 +11,7 @@ from forgetting.auditing.orders import held_out_losses
 from forgetting.auditing.preparation import Prepared
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import EPS
-from forgetting.estimators import IncrementalRidge
+from forgetting.geometry.ridge_state import RidgeState, least_score
 from forgetting.tasks import LinearTasks
 
 DECOMPOSITION = 25.0  # operations of a singular value decomposition, as a multiple of d^3
@@ -66,14 +66,18 @@ def learn_all_rows(prepared: Prepared, measured: MeasuredOrders, patience: float
     rows, width = float(np.sum(data.num_rows)), data.dim + (data.outputs or 1)
     if (2 * rows * width**2 + DECOMPOSITION * data.dim**3) / FLOPS > patience:
         return None
-    head = IncrementalRidge("gcv", fit_intercept=False)
+    state = RidgeState.empty(np.zeros(data.dim), np.zeros(data.outputs or 1))
     for task in range(data.num_tasks):
         X, y = data.task(task)
         # weights whose sum is the number of rows, so that cross-validation counts rows
         weight = 1.0 if data.loss_kind == "sum" else rows / (data.num_tasks * float(len(y)))
-        head.partial_fit(X, y, np.full(len(y), weight))
-    alpha = head.alpha_
-    points = np.stack([np.asarray(head.set_params(alpha=a).coef_).T for a in (alpha, 0.0)])
+        columns = y.reshape(len(y), -1)
+        state = state.with_rows(X, columns.__getitem__, np.full(len(y), weight))
+    solved = state.decomposed(False)
+    tried = solved.grid()
+    alpha = least_score(tried, solved.generalised(tried))
+    coef = np.stack([solved.solution(penalty)[0].T for penalty in (alpha, 0.0)])
+    points = coef[..., 0] if data.outputs is None else coef
     found = {measure.name: _values(measure.name, points, data, prepared) for measure in measured.measures}
     return AllRows(alpha, tuple(HeadValue(name, *pair.tolist()) for name, pair in found.items() if pair is not None))
 

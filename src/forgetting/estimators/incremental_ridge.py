@@ -21,7 +21,6 @@ from forgetting.core.numerical import SQUARED, quietly
 from forgetting.core.text import nearest
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.estimators.base import plain_id, read_weights, single_task
-from forgetting.estimators.ridge_state import Decomposition, RidgeState, Rows, is_elsewhere, left_out
 from forgetting.figures.items import Curves, Series
 from forgetting.files.records import (
     add_codec,
@@ -32,6 +31,7 @@ from forgetting.files.records import (
     typed,
     write_record,
 )
+from forgetting.geometry.ridge_state import Decomposition, RidgeState, Rows, is_elsewhere, least_score, left_out
 from forgetting.results import Shown
 from forgetting.tasks import RandomFeatures
 from forgetting.tasks.labelled_rows import labelled_rows
@@ -74,7 +74,7 @@ class RidgePath(Shown):
     @property
     def alpha(self) -> float:
         """The penalty of the least score; of equal scores the largest."""
-        return _best(self.alphas, self.scores)
+        return least_score(self.alphas, self.scores)
 
     @property
     def headline(self) -> str:
@@ -441,7 +441,7 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         known, key = self._state.chosen, (self.alpha, solved.intercept)
         if key not in known:
             tried = solved.grid()
-            known[key] = _best(tried, self._without_rows(self.alpha, tried)[0])
+            known[key] = least_score(tried, self._without_rows(self.alpha, tried)[0])
         return known[key]
 
     @property
@@ -547,12 +547,11 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
                 "leaving a task out needs two or more tasks that were kept: fit with keep_tasks=True and task_id="
             )
         states = [self._as_learned(task) for task in self._kept.values()]
-        rows = [
-            task.squared_errors(*others.decomposed(bool(self.fit_intercept)).solutions(alphas)).sum(axis=1)
-            / task.weight
-            for task, others in zip(states, left_out(states), strict=True)
-        ]
-        return np.stack(rows)
+        table = np.empty((len(states), len(alphas)))
+        for row, task, others in zip(table, states, left_out(states), strict=True):
+            coef, intercepts = others.decomposed(bool(self.fit_intercept)).solutions(alphas)
+            row[:] = task.squared_errors(coef, intercepts).sum(axis=1) / task.weight
+        return table
 
     # ------------------------------------------------------------------------------------------ predicting
 
@@ -662,11 +661,6 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _best(alphas: Array, scores: Array) -> float:
-    """The penalty of the least score; of equal scores the largest."""
-    return float(alphas[np.flatnonzero(scores <= np.min(scores))[-1]])
 
 
 def _there(array: Any, device: Any, what: str) -> Any:

@@ -604,6 +604,15 @@ class Decomposition:
         return np.asarray(errors / np.where(lengths > 0, lengths, 1.0))
 
 
+def least_score(alphas: Array, scores: Array) -> float:
+    """The penalty of the least score; of equal scores the largest.
+
+    >>> least_score(np.array([0.1, 1.0, 10.0]), np.array([2.0, 1.0, 1.0]))
+    10.0
+    """
+    return float(alphas[np.flatnonzero(scores <= np.min(scores))[-1]])
+
+
 def left_out(states: Sequence[RidgeState]) -> list[RidgeState]:
     """For each state the join of all others: two joins a state, from the left and from the right."""
     if len(states) < 2:
