@@ -219,6 +219,14 @@ def test_runs_in_different_orders_are_drawn_by_place():
     assert "Task at place 1 is forgotten most" in " ".join(shuffled.findings)
 
 
+def test_a_picture_of_many_tasks_has_some_of_them():
+    audit = fg.audit(fg.AccuracyMatrices(np.tri(200)))
+    assert (len(audit.figure().rows), len(audit.figure().columns)) == (60, 60)
+    assert audit.figure().rows[-1] == "200"
+    assert "60 of 200 steps" in audit.figure().caption
+    assert len(audit.to_html()) < 2_000_000
+
+
 @pytest.mark.parametrize("option", [{"rows": 3}, {"order": [0, 1, 2]}, {"passes": 3}, {"scheme": "sgd"}, {"seed": 0}])
 def test_options_without_a_meaning_are_named(option):
     with pytest.raises(InvalidInputError, match=f"{next(iter(option))}= has no meaning for an audit of accuracy matr"):

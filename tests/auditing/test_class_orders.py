@@ -1,5 +1,6 @@
 """Class orders: what the audit learns many at a time is what each order gives when it is learned alone."""
 
+import json
 import math
 from dataclasses import replace
 from itertools import permutations
@@ -384,6 +385,22 @@ def test_class_orders_that_are_more_than_an_integer_holds_are_audited():
     assert type(audit).from_json(audit.to_json()) == audit
     assert f"30 of 10^{len(str(audit.num_orders)) - 1} class orders were drawn" in " ".join(audit.to_text().split())
     assert len(audit.pairs) == 40
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["measures"][0].update(sd=1e308),
+        lambda data: data["measures"][1].update(name="x"),
+        lambda data: data["measures"][0].update(shares=[-1.0]),
+    ],
+)
+def test_a_damaged_result_is_refused(six, change):
+    audit = fg.audit(six[0])
+    data = json.loads(audit.to_json())
+    change(data)
+    with pytest.raises(fg.errors.InvalidInputError, match="not a class order audit"):
+        type(audit).from_json(json.dumps(data))
 
 
 def test_a_title_that_is_no_text_is_named(six):

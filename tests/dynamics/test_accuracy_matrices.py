@@ -371,6 +371,14 @@ def test_any_damage_is_an_error_of_this_library_or_none(tmp_path):
             assert source.name in words
 
 
+def test_an_evaluation_without_a_task_is_a_hole(tmp_path):
+    evaluated = ((0,), (0, 1), (1, 2), (0, 1, 2, 3))
+    key = "Top1_Acc_Exp/eval_phase/test_stream/Task000/Exp00"
+    (tmp_path / "eval.json").write_text(json.dumps([{f"{key}{task}": 0.5 for task in row} for row in evaluated]))
+    found = fg.AccuracyMatrices.load(tmp_path / "eval.json").values[0]
+    assert [tuple(np.flatnonzero(~np.isnan(row)).tolist()) for row in found] == list(evaluated)
+
+
 def test_an_unknown_stream_is_named():
     with pytest.raises(ProblemFileError, match="no accuracies on the stream 'valid'; there are test"):
         fg.AccuracyMatrices.load(LOGS / "avalanche_text.log", stream="valid")

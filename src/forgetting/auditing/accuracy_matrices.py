@@ -181,8 +181,10 @@ class MatrixAudit(ResultWithPage):
     def _check(self) -> None:
         if not self.effects or not self.tasks:
             raise ProblemFileError("no tasks, or no effects of the order")
-        if any(len(metric.values) != len(self.runs) for metric in self.metrics):
-            raise ProblemFileError(f"a metric has not one value for each of {len(self.runs)} runs")
+        if any(len(metric.values) != len(self.runs) or not metric.sources for metric in self.metrics):
+            raise ProblemFileError(
+                f"a metric without a source, or not with one value for each of {len(self.runs)} runs"
+            )
         if not self.metrics or not self.mean or any(len(row) != len(self.columns) for row in self.mean):
             raise ProblemFileError(f"no metrics, or rows of the mean matrix without {len(self.columns)} columns")
 

@@ -242,6 +242,13 @@ class ClassOrderAudit(ResultWithPage):
             raise ProblemFileError("there is no final accuracy")
         if any(len(measure.quantiles) != len(LEVELS) or not measure.shares for measure in self.measures):
             raise ProblemFileError("a measure without its quantiles or its histogram")
+        numbers = [(measure.sd, *measure.sd_interval, *measure.shares) for measure in self.measures]
+        if not all(0 <= number <= 1 for row in numbers for number in row):
+            raise ProblemFileError("a standard deviation or a share of class orders is not between 0 and 1")
+        if any(abs(edge) > 2 for measure in self.measures for edge in measure.edges):
+            raise ProblemFileError("the edges of a histogram are no accuracies")
+        if not {few.measure for few in self.few} <= {measure.name for measure in self.measures} or not self.few:
+            raise ProblemFileError("what three class orders say is of no measure")
 
     def to_report(self) -> Report:
         return report_of(self)

@@ -32,6 +32,8 @@ from forgetting.files.records import format_name
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.results import Result
 
+DRAWN = 60  # steps and tasks of a picture
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AccuracyMatrices(Result):
@@ -311,14 +313,15 @@ def mean_matrix(matrices: AccuracyMatrices) -> tuple[Array, tuple[str, ...], boo
 
 
 def drawn_matrix(mean: Array, columns: Sequence[str], by_place: bool, runs: int) -> Matrix:
-    """The picture of a mean matrix, in per cent."""
-    steps = tuple(str(step + 1) for step in range(len(mean)))
-    values = tuple(tuple(None if value != value else 100 * value for value in row) for row in mean.tolist())
+    """The picture of a mean matrix, in per cent; of many steps and tasks, some that are evenly spaced."""
+    rows, kept = (np.unique(np.linspace(0, n - 1, min(n, DRAWN)).round().astype(int)) for n in mean.shape)
+    values = tuple(tuple(None if v != v else 100 * v for v in row) for row in mean[np.ix_(rows, kept)].tolist())
     several = f", mean over {runs} runs" if runs > 1 else ""
+    some = f" {len(rows)} of {len(mean)} steps and {len(kept)} of {len(columns)} tasks are drawn."
+    caption = f"Row i is after the i-th task was learned.{some if values and max(mean.shape) > DRAWN else ''}"
     return Matrix(
-        "matrix", f"Accuracy after each step, %{several}", "Row i is after the i-th task was learned.",
-        "place in the order" if by_place else "task", "after step", steps,
-        tuple(one_line(name, 24) for name in columns), values,
+        "matrix", f"Accuracy after each step, %{several}", caption, "place in the order" if by_place else "task",
+        "after step", tuple(str(row + 1) for row in rows), tuple(one_line(columns[task], 24) for task in kept), values,
     )  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def read_avalanche_json(data: Any, choice: Choice) -> list[LoggedRun]:
     if len(rows) == max(task for _, task in run.cells) + 2:  # one more than tasks
         run.cells = {(step - 1, task): value for (step, task), value in run.cells.items()}
     later = {key for key in run.cells if 0 <= key[1] < key[0]}
-    if len(later) > 2 and all(run.cells[key] == run.cells[key[0] - 1, key[1]] for key in later if key[0]):
+    if len(later) > 2 and all(run.cells[key] == run.cells.get((key[0] - 1, key[1])) for key in later if key[0]):
         run.notes.append(
             "no accuracy changes after its experience was learned: eval returns the last value of every metric, so "
             "that experiences which were not evaluated again keep their old values"
