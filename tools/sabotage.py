@@ -62,7 +62,8 @@ FAULTS = [
     # runs and metrics
     Fault("rows[i, j]\n    return 0.5 * before, 0.5 * after", "rows[i, j]\n    return 0.5 * before, after",
           "tests/dynamics"),
-    Fault("result[task] = best - values[last, task] if", "result[task] = best - 0.5 * values[last, task] if", "tests/dynamics"),
+    Fault("result[task] = best - values[last, task] if", "result[task] = best - 0.5 * values[last, task] if",
+          "tests/dynamics"),
     Fault("return np.cumsum(losses, axis=-1) / np.arange(1, losses.shape[-1] + 1)",
           "return np.cumsum(losses, axis=-1) / np.arange(2, losses.shape[-1] + 2)", "tests/dynamics"),
     # expectations
