@@ -582,8 +582,22 @@ def test_batches_of_a_loader_pass_through_a_network():
     truth = RidgeClassifier(1.0, solver="svd").fit(network(FakeTensor(X)).numpy(), y)
     np.testing.assert_allclose(model.coef_, truth.coef_, rtol=1e-8)
     assert (model.predict(FakeTensor(X)) == truth.predict(network(FakeTensor(X)).numpy())).all()
-    with pytest.raises(InvalidInputError, match="batch 0: expected a pair"):
+    with pytest.raises(InvalidInputError, match=r"batch 0: expected .X, y. or"):
         model.learn_batches([X])
+
+
+def test_batches_have_weights_and_are_one_task_of_a_call():
+    X, Y, weights = data()
+    cuts = np.array_split(np.arange(120), 6)
+    model = fg.IncrementalRidge(0.3, keep_tasks=True)
+    model.learn_batches([(X[rows], Y[rows], weights[rows]) for rows in cuts[:3]])
+    model.learn_batches([(X[rows], Y[rows], weights[rows]) for rows in cuts[3:]], task_id="late")
+    assert model.task_ids_ == [0, "late"]
+    np.testing.assert_allclose(model.coef_, fg.IncrementalRidge(0.3).fit(X, Y, weights).coef_, rtol=1e-11)
+    model.unlearn(task_id="late")
+    np.testing.assert_allclose(
+        model.coef_, fg.IncrementalRidge(0.3).fit(X[:60], Y[:60], weights[:60]).coef_, rtol=1e-11
+    )
 
 
 def test_random_features_come_first_and_are_saved(tmp_path):

@@ -280,10 +280,11 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         owner = owner[weighs]
         return {plain_id(owner[own[0]]): own for own in group_codes(owner, len(owner), "task_id").rows}
 
-    def learn_batches(self, batches: Iterable[Any]) -> Self:
+    def learn_batches(self, batches: Iterable[Any], task_id: Any = None) -> Self:
         """Learn pairs (X, y) one after another, such as those of a torch DataLoader; with `features`, of its outputs.
 
-        Only one batch is in memory at a time. A batch that raises leaves those before it learned.
+        Triples (X, y, sample_weight) have weights of rows. Only one batch is in memory at a time. A batch that raises
+        leaves those before it learned. With `keep_tasks=True` all batches of a call are one task.
 
         >>> import forgetting as fg
         >>> batches = ([[float(i)]] for i in range(3)), [1.0, 3.0, 5.0]
@@ -293,14 +294,24 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         """
         if not isinstance(batches, Iterable):
             raise InvalidInputError(f"batches: expected pairs (X, y) one after another, got {type(batches).__name__}")
+        name = self._task_of_call(task_id)
         for number, batch in enumerate(batches):
-            if not isinstance(batch, tuple | list) or len(batch) != 2:
-                raise InvalidInputError(f"batch {number}: expected a pair (X, y), got {type(batch).__name__}")
-            X, y = batch
-            self._learn(X, y, None, None)
+            if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+                raise InvalidInputError(
+                    f"batch {number}: expected (X, y) or (X, y, sample_weight), got {type(batch).__name__}"
+                )
+            X, y, *weights = batch
+            self._learn(X, y, weights[0] if weights else None, name)
         return self
 
-    def learn_source(self, X: Any, y: Any) -> Self:
+    def _task_of_call(self, task_id: Any) -> Any:
+        """The name of the only task of a call of several batches; None if tasks are not kept."""
+        if task_id is None and not self.keep_tasks:
+            return None
+        (name,) = single_task(task_id, slice(None), list(getattr(self, "_kept", ())))
+        return name
+
+    def learn_source(self, X: Any, y: Any, task_id: Any = None) -> Self:
         """Learn rows from disk, part by part: files or folders (.npy, Parquet), as `RegressionTasks.from_source` reads.
 
         >>> import tempfile, pathlib
@@ -311,11 +322,11 @@ class _Incremental(BaseEstimator):  # type: ignore[misc]
         >>> model.coef_.round(6), model.n_rows_
         (array([2.]), 3)
         """
-        rows = labelled_rows(X, y)
+        rows, name = labelled_rows(X, y), self._task_of_call(task_id)
         size = max(1, SOURCE_ROWS // rows.shape[1])
         for start, stop in rows.spans(size):
             for block in rows.blocks(start, stop):
-                self._learn(block.X, self._source_labels(block.y if rows.outputs else block.y[:, 0]), None, None)
+                self._learn(block.X, self._source_labels(block.y if rows.outputs else block.y[:, 0]), None, name)
         return self
 
     def _source_labels(self, y: Array) -> Any:
