@@ -8,6 +8,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -608,6 +611,15 @@ def test_random_features_come_first_and_are_saved(tmp_path):
     np.testing.assert_allclose(model.predict(X), truth.predict(lift(X)), rtol=1e-8)
     model.save(tmp_path / "head.npz")
     np.testing.assert_array_equal(fg.IncrementalRidge.load(tmp_path / "head.npz").predict(X), model.predict(X))
+
+
+def test_random_features_are_a_step_of_pipelines_and_searches():
+    X, _, _ = data()
+    y = np.arange(120) % 3
+    pipe = make_pipeline(FunctionTransformer(RandomFeatures(30, seed=4)), fg.IncrementalRidgeClassifier())
+    search = GridSearchCV(pipe, {"incrementalridgeclassifier__alpha": [1e-2, 1e3]}, cv=3).fit(X, y)
+    head = fg.IncrementalRidgeClassifier(**search.best_estimator_[-1].get_params()).set_params(features=pipe[0].func)
+    assert (search.predict(X) == head.fit(X, y).predict(X)).all()
 
 
 def test_rows_on_disk_are_learned_part_by_part(tmp_path, monkeypatch):
