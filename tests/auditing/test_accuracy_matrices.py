@@ -233,8 +233,15 @@ def test_options_without_a_meaning_are_named(option):
         fg.audit(fg.AccuracyMatrices(R), **option)
 
 
-def test_an_array_alone_is_not_taken_for_accuracies_and_a_damaged_file_is_named(tmp_path):
-    for array in (R, np.stack([R, R]), [R, R], R.tolist(), [R.tolist(), R.tolist()]):
+def test_an_array_is_audited_as_accuracies():
+    for array in (R, np.stack([R, R])):
+        assert fg.audit(array).metrics == fg.audit(fg.AccuracyMatrices(array)).metrics
+    with pytest.raises(InvalidInputError, match="is no accuracy, which is between 0 and 1"):
+        fg.audit(R - 2)
+
+
+def test_a_list_alone_is_not_taken_for_accuracies_and_a_damaged_file_is_named(tmp_path):
+    for array in ([R, R], R.tolist(), [R.tolist(), R.tolist()]):
         with pytest.raises(InvalidInputError, match=r"does not say what it is.*fg.AccuracyMatrices\(R\)"):
             fg.audit(array)
     with pytest.raises(ProblemFileError, match=r"no-such\.log"):

@@ -191,14 +191,16 @@ class MatrixAudit(ResultWithPage):
 
 @reads
 def matrices_in(source: Any) -> AccuracyMatrices | None:
-    """The accuracies in a file or in several, if their content is a log or a matrix of them; None for all else.
+    """The accuracies in an array, a file or several files that hold a matrix or a log of them; None for all else.
 
-    An array is refused, and so is a list of them: its numbers alone do not say that they are accuracies.
+    A list of arrays is refused: it may hold the rows of tasks.
     """
     shape = _matrix_shape(source)
     if len(shape) in (2, 3) and shape[-2] - shape[-1] in (0, 1):
+        if isinstance(source, np.ndarray):  # rows of tasks come with labels, in a pair
+            return AccuracyMatrices(source)
         raise InvalidInputError(
-            f"an array of shape {shape} does not say what it is: for accuracies (steps x tasks, or runs x "
+            f"a list of shape {shape} does not say what it is: for accuracies (steps x tasks, or runs x "
             "steps x tasks) give fg.AccuracyMatrices(R), for tasks (X, y, task)"
         )
     files = [source] if isinstance(source, str | PathLike) else source

@@ -71,7 +71,8 @@ def audit(
         tasks: `RegressionTasks`, `KernelTasks`, `ClassificationTasks`, `ConvexSets`, or whatever `fg.load` reads: a
             file, a DataFrame, arrays, pairs (X, y). Of `ClassSplits` the class orders are compared, with an audit of
             their own (`ClassOrderAudit`), which takes order, scheme, seed, patience (30 seconds), title and progress.
-            `AccuracyMatrices`, or logs of accuracies, have a `MatrixAudit`, which takes `title` alone.
+            `AccuracyMatrices`, arrays R[step, task] or R[run, step, task], and logs of accuracies have a `MatrixAudit`,
+            which takes `title` alone.
         order: the given order, of numbers or names of tasks; 0, 1, ..., T - 1 if left out.
         passes: orderings are compared after one pass (k = T) and after this many passes (k = passes T).
         test: held-out rows of the same tasks, which are never learned: whatever `fg.load` reads, with the same names of
