@@ -627,7 +627,7 @@ def test_rows_on_disk_are_learned_part_by_part(tmp_path, monkeypatch):
     y = np.arange(120) % 3
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", y.astype(float))
-    monkeypatch.setattr("forgetting.estimators.incremental_ridge.SOURCE_ROWS", 300)
+    monkeypatch.setattr("forgetting.estimators.incremental_head.SOURCE_ROWS", 300)
     model = fg.IncrementalRidgeClassifier().learn_source(tmp_path / "X.npy", tmp_path / "y.npy")
     np.testing.assert_allclose(model.coef_, RidgeClassifier(1.0, solver="svd").fit(X, y).coef_, rtol=1e-8)
     assert model.classes_.tolist() == [0, 1, 2]

@@ -7,8 +7,9 @@ history. A head keeps the triangle of a QR factorisation of all rows (`ridge_sta
 
 from forgetting.core.names import only
 from forgetting.estimators.classifier import ContinualClassifier
-from forgetting.estimators.incremental_ridge import IncrementalRidge, IncrementalRidgeClassifier, RidgePath
+from forgetting.estimators.incremental_ridge import IncrementalRidge, IncrementalRidgeClassifier
 from forgetting.estimators.regressor import ContinualRegressor
+from forgetting.estimators.ridge_path import RidgePath
 
 __all__ = ["ContinualClassifier", "ContinualRegressor", "IncrementalRidge", "IncrementalRidgeClassifier", "RidgePath"]
 __dir__ = only(__all__)
