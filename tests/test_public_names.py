@@ -24,6 +24,7 @@ MODULES = [
     "forgetting.orderings",
     "forgetting.orderings.laws",
     "forgetting.reductions",
+    "forgetting.references",
     "forgetting.report",
     "forgetting.schemes",
     "forgetting.sets",

@@ -46,7 +46,7 @@ from forgetting.tasks import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forgetting import bounds, checks, claims, datasets, reductions, solver, studies, worstcase
+    from forgetting import bounds, checks, claims, datasets, reductions, references, solver, studies, worstcase
     from forgetting.auditing import audit
     from forgetting.claims import certify
     from forgetting.dynamics.accuracy_matrices import AccuracyMatrices
@@ -108,6 +108,7 @@ __all__ = [
     "optimal_weights",
     "orderings",
     "reductions",
+    "references",
     "run",
     "run_many",
     "schemes",
@@ -150,6 +151,7 @@ _LATER = {
     "estimators": None,
     "load": "forgetting.tasks.readers",
     "reductions": None,
+    "references": None,
     "report": None,
     "solve": "forgetting.solver",
     "solver": None,

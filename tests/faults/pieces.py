@@ -33,6 +33,10 @@ def tasks() -> fg.RegressionTasks:
     return fg.families.gaussian(3, 3, 1, seed=0)
 
 
+def memory() -> Any:
+    return fg.references.delta_rule(np.eye(3), np.eye(3), queries=np.eye(3))
+
+
 def sparse_tasks() -> fg.RegressionTasks:
     return fg.RegressionTasks([sp.csr_array(np.eye(3)[m : m + 1]) for m in range(3)], np.ones((3, 1)))
 
@@ -613,6 +617,31 @@ GOOD_FOR = {
         "ordering": ["'cyclic'", "'with-replacement'"],
         "device": ["None"],
     },
+    "fg.references.delta_rule": {
+        "keys": ["np.eye(3)", "np.eye(3)[:2]"],
+        "values": ["np.eye(3)"],
+        "beta": ["0.5", "np.ones(3)"],
+        "gate": ["0.9", "np.ones(3)"],
+        "queries": ["None", "np.eye(3)"],
+        "scale": ["0.5"],
+        "initial_state": ["None"],
+        "time_axis": ["-2", "0"],
+    },
+    "fg.references.worst_keys": {
+        "steps": ["3"],
+        "dim": ["2", "1"],
+        "precision": ["'tf32'", "(8, 24, 24)"],
+        "value_dim": ["1", "2"],
+        "beta": ["1.0"],
+        "gate": ["0.5"],
+        "budget": ["64"],
+    },
+    "fg.references.DeltaRule.compare": {"state": ["memory().state"], "precision": ["'float32'"], "outputs": ["None"]},
+    **{
+        f"fg.references.DeltaRule.{name}": {"precision": ["'float32'", "(8, 24, 24)"]}
+        for name in ("tolerance", "typical", "output_tolerance")
+    },
+    "fg.families.key_value": {"similarity": ["0.3", "0.0"], "unit": ["True", "False"], "outputs": ["1", "2"]},
     "fg.adversarial_search": {
         "k": ["3", "2", "10**4"],
         "rank": ["1", "[1, 2, 1]", "None"],
@@ -920,6 +949,8 @@ OBJECTS = {
     "fg.auditing.Landscape": "small_landscape()",
     "fg.auditing.MatrixAudit": "small_matrix_audit()",
     "fg.AccuracyMatrices": "fg.AccuracyMatrices([[0.9, 0.1], [0.6, 0.8]])",
+    "fg.references.DeltaRule": "memory()",
+    "fg.references.WorstKeys": "fg.references.worst_keys(3, 2, budget=64)",
     "fg.worstcase.DualCertificate": "small_worst().certificate",
     "fg.worstcase.Entry": "entry()",
     "fg.worstcase.Frontier": "small_frontier()",
@@ -948,6 +979,7 @@ RESULTS = {
     "fg.metrics.Conventions", "fg.auditing.MatrixAudit", "fg.orderings.TaskView",
     "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
     "fg.solver.History",
+    "fg.references.DeltaRule", "fg.references.Deviation", "fg.references.WorstKeys",
     "fg.solver.Solution", "fg.studies.Status", "fg.worstcase.DualCertificate", "fg.worstcase.Entry",
     "fg.worstcase.Frontier", "fg.worstcase.Improvement", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
 }
@@ -978,6 +1010,7 @@ LEFT_OUT |= {
 }
 #: refused without T and d, or tasks; and without a picture
 LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot", "fg.ClassSplits.plot"}
+LEFT_OUT |= {"fg.references.WorstKeys.plot"}
 #: refused without rows, or a task
 LEFT_OUT |= {"fg.IncrementalRidge.unlearn", "fg.IncrementalRidgeClassifier.unlearn"}
 SLOW = {
@@ -1015,10 +1048,7 @@ GOOD_FOR |= {
         "fg.Trajectory", "fg.Ensemble", "fg.Expectation", "fg.bounds.Evaluation", "fg.bounds.Table",
         "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape",
         "fg.auditing.MatrixAudit", "fg.solver.Solution", "fg.worstcase.Frontier", "fg.worstcase.TaskSearch",
-        "fg.worstcase.WorstCase",
-        "fg.claims.Certificate", "fg.claims.Hunt", "fg.auditing.Audit", "fg.auditing.Landscape", "fg.solver.Solution",
-        "fg.auditing.ClassOrderAudit",
-        "fg.worstcase.Frontier", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
+        "fg.worstcase.WorstCase", "fg.auditing.ClassOrderAudit", "fg.references.DeltaRule", "fg.references.WorstKeys",
     )
 }  # fmt: skip
 GOOD_FOR |= {

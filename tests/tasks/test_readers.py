@@ -194,8 +194,10 @@ def test_the_real_libraries_are_read_where_they_are_installed(of):
     assert same(fg.load({"X": matrix, "y": label[:, None], "task": TASK}))
     assert fg.RegressionTasks([matrix, matrix + 1], [label, label]).num_tasks == 2
     assert fg.run(EXPECTED, library.tensor([0, 2, 1]), 3).order.tolist() == [0, 2, 1]
+    short = matrix.detach().to(library.bfloat16)  # which NumPy does not have
+    assert fg.load((short, label, TASK)).task(0)[0].tolist() == short.double().numpy()[TASK == "b"].tolist()
     with pytest.raises(InvalidInputError, match="X: NumPy cannot hold this tensor"):
-        fg.load((matrix.to(library.bfloat16), label, TASK))
+        fg.load((matrix.to_sparse(), label, TASK))
 
 
 def test_a_problem_is_what_it_is_and_a_saved_one_comes_back(tmp_path):

@@ -104,7 +104,10 @@ def _is_tensor(value: Any) -> bool:
 
 def _from_tensor(tensor: Any, what: str) -> NDArray[Any]:
     try:
-        return np.asarray(tensor.detach().cpu().numpy())
+        there = tensor.detach().cpu()
+        if str(getattr(there, "dtype", "")) == "torch.bfloat16":  # NumPy has no such numbers; float64 holds them all
+            there = there.double()
+        return np.asarray(there.numpy())
     except (TypeError, RuntimeError) as error:  # a sparse tensor, or one of a dtype that NumPy lacks
         raise InvalidInputError(f"{what}: NumPy cannot hold this tensor ({error}); make it dense and float64") from None
 

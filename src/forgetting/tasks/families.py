@@ -13,6 +13,7 @@ from forgetting.core.arrays import (
     Seed,
     any_array,
     as_count,
+    as_flag,
     as_kind,
     as_number,
     as_vector,
@@ -34,6 +35,7 @@ __all__ = [
     "gaussian",
     "greedy_failure",
     "heterogeneous_norms",
+    "key_value",
     "levels",
     "orthogonal",
     "principal_angles",
@@ -369,6 +371,37 @@ def _require_room(tasks: int, rows: int, dim: int) -> None:
 def _line(angle: float) -> Array:
     """The task whose solutions form the line at this angle."""
     return np.array([[-np.sin(angle), np.cos(angle)]])
+
+
+def key_value(
+    T: int, d: int, outputs: int = 1, seed: Seed = 0, *, similarity: float = 0.0, unit: bool = True
+) -> RegressionTasks:
+    """T pairs of a key and a value to recall, each a task of one row: the memories of linear attention.
+
+    Keys are random directions in d dimensions, with a common part such that two keys have the mean cosine
+    `similarity`; with `unit=False` their squared lengths are random, with mean 1. Values are random unit vectors of
+    `outputs` numbers. The loss of a task is the recall error 1/2 |S^T k - v|^2 of its pair. Up to d pairs can be
+    recalled without error; the solution is not of size 1.
+
+    Shows what a memory of a given size keeps: write with `fg.schemes.Kaczmarz()` (the delta rule),
+    `fg.schemes.SGD(beta, "loss")` (with write strength beta), and `fg.schemes.Decay(gate, ...)` (with a gate).
+
+    >>> import forgetting as fg
+    >>> tasks = key_value(T=3, d=4, outputs=2)
+    >>> tasks.dim, tasks.w_star.shape, round(float(fg.run(tasks, [0, 1, 2], k=3).loss_matrix[-1, 2]), 12)
+    (4, (4, 2), 0.0)
+    """
+    T, d = as_count(T, "T", least=1), as_count(d, "d", least=1)
+    outputs, unit = as_count(outputs, "outputs", least=1), as_flag(unit, "unit")
+    shared = as_number(similarity, "similarity", least=0, below=1)
+    _require_room(T, T, d + outputs)
+    rng = np.random.default_rng(seed_from(seed))
+    common, keys = rng.standard_normal(d), rng.standard_normal((T, d)) / np.sqrt(d)
+    values = rng.standard_normal((T, outputs))
+    keys = np.sqrt(1 - shared) * keys + np.sqrt(shared) * common / np.linalg.norm(common)
+    keys = keys / np.linalg.norm(keys, axis=1, keepdims=True) if unit else keys
+    values /= np.linalg.norm(values, axis=1, keepdims=True)
+    return RegressionTasks([key[None] for key in keys], [value[None] for value in values])
 
 
 def _realizable(matrices: Sequence[Any], w_star: Array) -> RegressionTasks:
