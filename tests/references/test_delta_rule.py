@@ -108,6 +108,19 @@ def test_the_delta_rule_with_unit_keys_is_the_kaczmarz_method_and_recall_is_the_
     np.testing.assert_allclose(memory.recall, run.loss_matrix[-1], atol=1e-13)
 
 
+@pytest.mark.parametrize("similarity", [0.0, 0.5, 0.9, 0.99])
+def test_chunks_of_steps_err_about_as_much_as_single_steps(similarity):
+    rng = np.random.default_rng(0)
+    keys = np.sqrt(1 - similarity) * rng.standard_normal((512, 64)) + np.sqrt(similarity)
+    keys = (keys / np.linalg.norm(keys, axis=1, keepdims=True)).astype(np.float32)
+    values, state = rng.standard_normal((512, 16)).astype(np.float32), np.zeros((64, 16), np.float32)
+    for first in range(0, 512, 64):
+        k, v = keys[first : first + 64], values[first : first + 64]
+        lower = np.tril(k @ k.T, -1) + np.eye(64, dtype=np.float32)
+        state = state + k.T @ np.linalg.solve(lower, v - k @ state)
+    assert 0.5 < fg.references.delta_rule(keys, values).compare(state).against_typical < 4
+
+
 def test_keys_of_a_given_similarity():
     tasks = fg.families.key_value(T=400, d=200, seed=0, similarity=0.4)
     keys = np.concatenate([tasks.task(m)[0] for m in range(400)])
