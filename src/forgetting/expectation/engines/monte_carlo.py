@@ -76,7 +76,8 @@ def _compiled(request: Request) -> bool:
     """Whether all runs of a batch can be made at once by the compiled loops, which compute losses alone."""
     averages = ("tasks", "visited", "next", "learnt", "kept")
     plain = all(term.form is LOSS and term.average in averages and not term.held_out for term in request.terms)
-    return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
+    alike = request.linear is not None and request.linear.alike
+    return alike and not request.ordering.adaptive and plain and not request.averaged
 
 
 def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:
