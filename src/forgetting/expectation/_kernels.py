@@ -2,9 +2,9 @@
 
 `left` and `right` hold a_m^T and b_m^T, R x n, so that learning task m is A -> S_m A S_m^T with S_m = I - a_m b_m^T.
 In steps of two floats a_m^T is the first `dim` columns of b_m^T, each row times its gain in the row `g` of a table of
-gains. A step is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, and no sum of matrices is
-reassociated, so that results are symmetric to the last bit. Beside moments of two floats runs the matrix E that bounds
-their error.
+gains. A step is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, and no sum of
+matrices is reassociated, so that results are symmetric to the last bit. Beside moments of two floats runs the matrix E
+that bounds their error.
 """
 
 from __future__ import annotations

@@ -367,7 +367,7 @@ def _scored(
     if noise is None and test is None:
         return problem, w0
     given = "noise=" if test is None else "test="
-    if scheme.linear_on(problem) is None:
+    if scheme.linear_steps_on(problem) is None:
         raise NotSupportedError(f"{given} needs a linear scheme on regression tasks, not {scheme}")
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")

@@ -125,7 +125,6 @@ class DecimalMoments:
         missed = labels if solution is None else [0 * label for label in labels]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
-        size = geometry.dim + 1
         self.losses, self.factors, bases, targets = [], [], [], []
         for m, (matrix, label, divisor) in enumerate(zip(rows, missed, geometry.data.divisors, strict=True)):
             both = np.column_stack([matrix, -label])

@@ -50,8 +50,8 @@ class Doubts(NamedTuple):
     """Bounds on the errors of the pieces of a moment map; lengths are divided by `unit`.
 
     first: E at the start.
-    noise: for each distinct task, what the first step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
-        a square adds, as a multiple of tr(A).
+    noise: for each distinct task, what the first step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what
+        reading a square adds, as a multiple of tr(A).
     drift: by how much the first step can move z whatever z is, because labels are only known up to rounding.
     base: the squared norm of what no w fits of the tasks that are learned.
     test_base: the largest square of a target of held-out data.

@@ -118,7 +118,7 @@ class Float64Moments(Moments):
     @cached_property
     def _moving(self) -> Any:
         """a of all learned directions for gains of 1: b without the constants."""
-        return self._learned.right * self.device.put(np.arange(self.size) < self.dim)
+        return self._learned.right * self.device.put(np.append(np.ones(self.dim), np.zeros(self.size - self.dim)))
 
     @cached_property
     def _chance(self) -> Any:

@@ -1,4 +1,4 @@
-"""What the steps of a scheme are made of, in tables: gains, what is kept of w, and bounds on what a step adds to errors.
+"""What the steps of a scheme are made of, in tables: gains, what is kept of w, and bounds on the errors of steps.
 
 Steps that are all alike have a table of one row. A schedule has one row for each different scheme, for a part of the
 steps at a time, since a table of all steps need not fit in memory.
