@@ -8,6 +8,7 @@ the gain g depends only on the singular value. Kaczmarz, SGD, finitely many grad
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
@@ -63,6 +64,15 @@ class LinearScheme(Scheme):
         """
         return None
 
+    @classmethod
+    def _gain_pairs(cls, schemes: Sequence[Any], squares: tuple[Array, Array]) -> tuple[Array, Array] | None:
+        """The gains of several schemes of this class (rows) at squares of singular values, in numbers of two floats.
+
+        None if only `gains` and `precise_gain` of single schemes are known. Schedules, whose steps have a scheme
+        each, would wait for these.
+        """
+        return None
+
     def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:  # type: ignore[override]
         """z - U_m (g * (U_m^T z - c_m))."""
         block = problem.block(int(problem.index[task]))
@@ -86,6 +96,11 @@ class Kaczmarz(LinearScheme):
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(1)
+
+    @classmethod
+    def _gain_pairs(cls, schemes: Sequence[Kaczmarz], squares: tuple[Array, Array]) -> tuple[Array, Array]:
+        shape = len(schemes), len(squares[0])
+        return np.ones(shape), np.zeros(shape)
 
 
 @register
@@ -124,6 +139,16 @@ class SGD(LinearScheme):
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(self.step_size) * (1 if self.objective == "modified" else square)
+
+    @classmethod
+    def _gain_pairs(cls, schemes: Sequence[SGD], squares: tuple[Array, Array]) -> tuple[Array, Array]:
+        from forgetting.compute import twofold
+
+        on_loss = np.array([[scheme.objective == "loss"] for scheme in schemes])
+        size = np.array([[scheme.step_size] for scheme in schemes])
+        factors = np.where(on_loss, squares[0], 1.0), np.where(on_loss, squares[1], 0.0)
+        high, low = twofold.mul(*factors, size, 0 * size)
+        return high, low
 
 
 @register
@@ -171,6 +196,14 @@ class Ridge(LinearScheme):
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return square / (square + Decimal(self.lam))
+
+    @classmethod
+    def _gain_pairs(cls, schemes: Sequence[Ridge], squares: tuple[Array, Array]) -> tuple[Array, Array]:
+        from forgetting.compute import twofold
+
+        lam = np.array([[scheme.lam] for scheme in schemes])
+        high, low = twofold.div(*squares, *twofold.add(*squares, lam, 0 * lam))
+        return high, low
 
 
 def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:

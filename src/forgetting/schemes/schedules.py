@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, takewhile
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from forgetting.schemes.base import Learned, LinearStep, LinearSteps, Scheme, Sc
 from forgetting.tasks.problem import Problem
 
 __all__ = ["Scheduled"]
+
+TRAITS = ("intrinsic", "random", "reads_rows", "needs_realizable", "scale_of_iterates")
+_traits = attrgetter(*TRAITS)
 
 
 @register
@@ -84,13 +88,13 @@ class Scheduled(Scheme):
                 "depend on w alone"
             )
         first = scheme if t == 1 else self.made(1)
-        for trait in ("intrinsic", "random", "reads_rows", "needs_realizable", "scale_of_iterates"):
-            mine, others = getattr(scheme, trait), getattr(first, trait)
-            if mine != others:
-                raise InvalidInputError(
-                    f"Scheduled, step {t}: {scheme} has {trait} = {mine}, and {first} of step 1 has {others}; all "
-                    "steps of a schedule must be alike in this"
-                )
+        if _traits(scheme) != _traits(first):
+            pairs = zip(TRAITS, _traits(scheme), _traits(first), strict=True)
+            trait, mine, others = next(pair for pair in pairs if pair[1] != pair[2])
+            raise InvalidInputError(
+                f"Scheduled, step {t}: {scheme} has {trait} = {mine}, and {first} of step 1 has {others}; all "
+                "steps of a schedule must be alike in this"
+            )
         self._made[t] = scheme
 
     # ------------------------------------------------------------------------------------------- what it states

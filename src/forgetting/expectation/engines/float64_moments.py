@@ -19,6 +19,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import UNDERFLOW, MomentReading, Moments, Squares, State, kernels
+from forgetting.expectation.engines.step_tables import Table
 
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 PART = 2**22  # numbers in the products that are made at once on the processor: 32 MiB
@@ -40,6 +41,7 @@ class _Noise(NamedTuple):
     own, reading: for each learned direction, what reading its square adds, as multiples of tr(E) and tr(A).
     relative, each, errors: what the step adds to E, as multiples of A, of tr(A) I and of tr(E) I.
     share, slip: for each learned direction, what is left of its square, and by how much that is off.
+    gains: of the learned directions, as a column.
     """
 
     own: Any
@@ -49,6 +51,7 @@ class _Noise(NamedTuple):
     errors: float
     share: Any
     slip: Any
+    gains: Any
 
 
 class _Maps(NamedTuple):
@@ -107,18 +110,18 @@ class Float64Moments(Moments):
             left, right = self.device.put(self.left[0][places]), self.device.put(self.right[0][places])
         return _Maps(left, right, left * self._chance[:, None])
 
-    def _maps(self, t: int) -> _Maps:
-        """The maps of step t."""
+    def _maps(self, gains: Any) -> _Maps:
+        """The maps of a step with these gains of the learned directions, on the device."""
         if self.alike:
             return self._learned
-        gains = self.device.put(self.tables.of(t, 1).row()[0][0][self._places])
-        left = self._moving * gains[:, None]
-        return _Maps(left, self._learned.right, left * self._chance[:, None])
+        left, drawn = self._moving
+        return _Maps(left * gains, self._learned.right, drawn * gains)
 
     @cached_property
-    def _moving(self) -> Any:
-        """a of all learned directions for gains of 1: b without the constants."""
-        return self._learned.right * self.device.put(np.append(np.ones(self.dim), np.zeros(self.size - self.dim)))
+    def _moving(self) -> tuple[Any, Any]:
+        """a and p a of all learned directions for gains of 1: b without the constants."""
+        left = self._learned.right * self.device.put(np.append(np.ones(self.dim), np.zeros(self.size - self.dim)))
+        return left, left * self._chance[:, None]
 
     @cached_property
     def _chance(self) -> Any:
@@ -130,26 +133,30 @@ class Float64Moments(Moments):
         """p of each learned task, sorted by rank."""
         return self.device.put(self.probability[0][self._sorted])
 
-    def _noise(self, t: int) -> _Noise:
-        """What step t adds to bounds on errors."""
-        if self.alike:
-            return self._first_noise
-        gains, noise, slips = self.tables.of(t, 1).row()
-        return self._noise_of(gains[0], noise, slips)
+    def _of_table(self, table: Table) -> _Noise:
+        """What the steps of a table add to bounds on errors, one row each."""
+        own, put, chance = self.geometry.owner[self._places], self.device.put, self.probability[0]
+        noise, gains = table.noise, table.gains[0][:, self._places]
+        most = np.max(noise[:, chance > 0], axis=1, initial=0.0)
+        root, slip = np.abs(1 - gains), table.slips[:, own]
+        return _Noise(
+            own=put(noise[:, own, 2]), reading=put(noise[:, own, 3]),
+            relative=most[:, 0].tolist(), each=(noise[:, :, 1] @ chance).tolist(), errors=most[:, 2].tolist(),
+            share=put(root**2), slip=put(slip * (2 * root + slip)), gains=put(gains[:, :, None]),
+        )  # fmt: skip
+
+    def _noise(self, t: int) -> tuple[_Noise, float]:
+        """What step t adds to bounds on errors, and the factor that it keeps of w."""
+        table, row, keep = self.tables.place(t)
+        if not self._held or self._held[0][0] is not table:
+            self._held[:] = [(table, self._of_table(table))]
+        held = self._held[0][1]
+        return _Noise(*(part[row] for part in held)), keep
 
     @cached_property
-    def _first_noise(self) -> _Noise:
-        gains, noise, slips = self.tables.of(1, 1).row()
-        return self._noise_of(gains[0], noise, slips)
-
-    def _noise_of(self, gains: Array, noise: Array, slips: Array) -> _Noise:
-        own, put, chance = self.geometry.owner[self._places], self.device.put, self.probability[0]
-        relative, _, errors, _ = np.max(noise[chance > 0], axis=0, initial=0.0).tolist()
-        root, slip = np.abs(1 - gains[self._places]), slips[own]
-        return _Noise(
-            put(noise[own, 2]), put(noise[own, 3]), relative, float(chance @ noise[:, 1]), errors,
-            put(root**2), put(slip * (2 * root + slip)),
-        )  # fmt: skip
+    def _held(self) -> list[tuple[Table, _Noise]]:
+        """The table of the last step, and what its steps add to bounds on errors."""
+        return []
 
     @cached_property
     def _identity(self) -> tuple[Any, Any, Any]:
@@ -312,7 +319,8 @@ class Float64Moments(Moments):
     def _make_step(self, state: State) -> None:
         """One step of all moments and of E."""
         xp, t = self.device.xp, state.steps + 1
-        maps, noise, keep = self._maps(t), self._noise(t), float(self.tables.of(t, 1).keep[0])
+        noise, keep = self._noise(t)
+        maps = self._maps(noise.gains)
         tau_before = 0.0
         if keep != 1:
             tau_before, now, doubt = self._read_learned(state, maps, noise)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 PART = 256  # steps in a table
 ROOM = 2**21  # numbers of a table
+FEW = 2**12  # gains that are computed at once
 
 
 class Table(NamedTuple):
@@ -65,8 +67,6 @@ class StepTables:
     ) -> None:
         self.geometry, self.steps, self.source, self.n, self.known = geometry, steps, source, n, known
         self.twofold, self.last = twofold, 1 if steps.alike else last
-        learned = geometry.rows_learned
-        self.squares = two_floats().decimals(tuple(part[:learned] for part in source.squares)) if twofold else []
         self.size = PART if steps.alike else int(np.clip(ROOM // max(1, len(geometry.sigma)), 1, PART))
         self.begin = 0
         self.grown = [1.0]  # after each step so far: the factor by which the steps can multiply an error, at least 1
@@ -85,6 +85,15 @@ class StepTables:
             held = self.table = self._made(first, max(count, min(self.size, self.last + 1 - first)))
         own = slice(first - self.begin, first - self.begin + count)
         return held._replace(which=held.which[own], keep=held.keep[own])
+
+    def place(self, t: int) -> tuple[Table, int, float]:
+        """The table that holds step t, its row there, and the factor that it keeps of w."""
+        if self.steps.alike:
+            return self.table, 0, float(self.table.keep[0])
+        if not self.begin <= t < self.begin + len(self.table.which):
+            self.of(t, 1)
+        at = t - self.begin
+        return self.table, int(self.table.which[at]), float(self.table.keep[at])
 
     def known_to(self, k: int) -> None:
         """Look at all steps up to k, so that `grown`, `paces` and `noisiest` hold for them."""
@@ -123,21 +132,68 @@ class StepTables:
 
     def _gains(self, schemes: Sequence[LinearScheme]) -> tuple[Pair, Array, Array]:
         """For each scheme, the gain of each direction, the sensitivity of the gains, and a bound on their errors."""
-        geometry, sigma = self.geometry, self.geometry.sigma
-        plain = np.array([linear_gains(geometry, scheme) for scheme in schemes])
+        geometry, kinds = self.geometry, {type(scheme) for scheme in schemes}
+        made = self._together(next(iter(kinds)), schemes) if len(kinds) == 1 and len(schemes) > 1 else None
+        if made is None:
+            (plain, above, below), low = self._one_by_one(schemes)
+        else:
+            (plain, above, below), low = made
+        for scheme in (schemes[row] for row in np.flatnonzero(~np.isfinite(plain).all(axis=1))):
+            linear_gains(geometry, scheme)  # raises
+        moving = sensitivity_of(geometry, above, below)
+        vague = (8 + 4 * geometry.conditions * moving) * EPS
+        vague[[scheme.solves_task for scheme in schemes]] = 0.0
+        if not self.twofold:
+            return (plain, np.zeros_like(plain)), moving, vague
+        if made is not None:
+            vague[:] = 4 * two_floats().UNIT
+            return (plain, low), moving, vague
+        for row, scheme in enumerate(schemes):
+            exact = [precise_gain(scheme, square) for square in self.squares]
+            if all(gain is not None for gain in exact):
+                missing = [Decimal(0)] * (plain.shape[1] - len(exact))
+                plain[row], low[row] = two_floats().from_decimals([*exact, *missing])
+                vague[row] = 4 * two_floats().UNIT
+        return (plain, low), moving, vague
+
+    def _together(
+        self, kind: type[LinearScheme], schemes: Sequence[LinearScheme]
+    ) -> tuple[tuple[Array, Array, Array], Array] | None:
+        """`_one_by_one`, and low parts, for schemes of a class that knows the gains of several of them; else None."""
+        size, rows, learned = len(self.moved[0]), len(schemes), self.geometry.rows_learned
+        high, low, few = np.empty((rows, size)), np.empty((rows, size)), max(1, FEW // max(1, size))
+        for at in range(0, rows, few):  # numbers that stay in the cache
+            with quietly():
+                pairs = kind._gain_pairs(schemes[at : at + few], self.moved)
+            if pairs is None:
+                return None
+            high[at : at + few], low[at : at + few] = pairs
+        plain, above, below = np.split(high, 3, axis=1)
+        plain, low = plain.copy(), low[:, : plain.shape[1]].copy()
+        plain[:, learned:], low[:, learned:] = 0.0, 0.0
+        return (plain, above, below), low
+
+    def _one_by_one(self, schemes: Sequence[LinearScheme]) -> tuple[tuple[Array, Array, Array], Array]:
+        """The gains of each scheme, and those at singular values that are a little larger and smaller; and zeros."""
+        sigma = self.geometry.sigma
+        plain = np.array([linear_gains(self.geometry, scheme) for scheme in schemes])
         with quietly():
             above, below = (
                 np.array([np.asarray(scheme.gains(sigma * factor), dtype=np.float64) for scheme in schemes])
                 for factor in (1 + WIDTH, 1 - WIDTH)
             )
-        moving = sensitivity_of(geometry, above, below)
-        vague = (8 + 4 * geometry.conditions * moving) * EPS
-        vague[[scheme.solves_task for scheme in schemes]] = 0.0
-        low = np.zeros_like(plain)
-        for row, scheme in enumerate(schemes) if self.twofold else ():
-            exact = [precise_gain(scheme, square) for square in self.squares]
-            if all(gain is not None for gain in exact):
-                missing = [Decimal(0)] * (len(sigma) - len(exact))
-                plain[row], low[row] = two_floats().from_decimals([*exact, *missing])
-                vague[row] = 4 * two_floats().UNIT
-        return (plain, low), moving, vague
+        return (plain, above, below), np.zeros_like(plain)
+
+    @cached_property
+    def squares(self) -> list[Decimal]:
+        """The squares of the singular values of the learned directions."""
+        learned = self.geometry.rows_learned
+        known: list[Decimal] = two_floats().decimals(tuple(part[:learned] for part in self.source.squares))
+        return known
+
+    @cached_property
+    def moved(self) -> Pair:
+        """The squares of all singular values, and those of values that are a little larger and smaller."""
+        sigma, (high, low) = self.geometry.sigma, self.source.squares
+        above, below = (sigma * (1 + WIDTH)) ** 2, (sigma * (1 - WIDTH)) ** 2
+        return np.concatenate([high, above, below]), np.concatenate([low, 0 * above, 0 * below])
