@@ -128,7 +128,7 @@ def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any, k: int | None 
     start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Unreduced(problem, start, chosen.scale_of_iterates)
-    directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
+    directions = problem.geometry if chosen.linear_steps_on(problem) is None else problem.directions
     if directions is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
     if chosen.reads_rows and problem.linear is not None and problem.linear.data is not None:

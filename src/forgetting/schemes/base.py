@@ -91,6 +91,12 @@ class LinearSteps:
     at: Callable[[int], LinearStep]
     alike: bool = False
 
+    @classmethod
+    def of(cls, scheme: LinearScheme) -> LinearSteps:
+        """Steps that all are those of one linear scheme."""
+        step = LinearStep(scheme)
+        return cls(lambda t: step, alike=True)
+
 
 @dataclass(frozen=True)
 class Scheme(ABC):
@@ -176,7 +182,7 @@ class Scheme(ABC):
         By default all steps are those of `linear_on`.
         """
         linear = self.linear_on(problem)
-        return None if linear is None else LinearSteps(lambda t: LinearStep(linear), alike=True)
+        return None if linear is None else LinearSteps.of(linear)
 
     def fitted_to(self, problem: Problem, k: int) -> Scheme:
         """The scheme for k steps on this problem: all settings that depend on either of them have values.

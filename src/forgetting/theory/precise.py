@@ -21,7 +21,7 @@ from forgetting.expectation.engines.decimal_moments import DecimalMoments, Momen
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
-from forgetting.schemes import LinearStep, LinearSteps
+from forgetting.schemes import LinearSteps
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.expectations import Expected
 from forgetting.theory.instance import Instance
@@ -74,7 +74,7 @@ class Precise(Expected):
         realizable = tasks.realizability.holds
         self.solves = scheme.solves_task and realizable
         solution = tasks.nearest_solution(instance.start) if realizable else None
-        steps = LinearSteps(lambda t: LinearStep(scheme), alike=True)
+        steps = LinearSteps.of(scheme)
         self._moments_of = partial(DecimalMoments, tasks.geometry, steps, instance.start, solution)
         self.deep = self._moments_of(averaged=False)
 

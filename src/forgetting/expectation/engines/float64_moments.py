@@ -46,9 +46,9 @@ class _Noise(NamedTuple):
 
     own: Any
     reading: Any
-    relative: float
-    each: float
-    errors: float
+    relative: Any
+    each: Any
+    errors: Any
     share: Any
     slip: Any
     gains: Any

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ from forgetting.expectation.engines.error_bounds import (
     two_floats,
 )
 from forgetting.geometry import Geometry
-from forgetting.schemes import LinearScheme, LinearStep, LinearSteps
-from forgetting.schemes.linear import linear_gains, precise_gain
+from forgetting.schemes import LinearScheme, LinearSteps
+from forgetting.schemes.linear import different_steps, linear_gains, precise_gain
 
 if TYPE_CHECKING:
     from forgetting.geometry.bases import Bases
@@ -102,18 +102,7 @@ class StepTables:
             self.table = self._made(first, min(self.size, k + 1 - first))
 
     def _made(self, first: int, count: int) -> Table:
-        places: dict[Any, int] = {}
-        different: list[LinearScheme] = []
-        which, keep = np.empty(count, dtype=np.int64), np.empty(count)
-        for i in range(count):
-            step: LinearStep = self.steps.at(first + i)
-            try:
-                place = places.setdefault(step.scheme, len(different))
-            except TypeError:  # its settings have no hash
-                place = len(different)
-            if place == len(different):
-                different.append(step.scheme)
-            which[i], keep[i] = place, step.keep
+        different, which, keep = different_steps(self.steps, first, count)
         gains, moving, vague = self._gains(different)
         noise, pace = step_noise(self.geometry, self.source, self.n, gains[0], moving, vague, self.known, self.twofold)
         solves = np.array([scheme.solves_task for scheme in different])
@@ -138,7 +127,7 @@ class StepTables:
             (plain, above, below), low = self._one_by_one(schemes)
         else:
             (plain, above, below), low = made
-        for scheme in (schemes[row] for row in np.flatnonzero(~np.isfinite(plain).all(axis=1))):
+        for scheme in (schemes[row] for row in np.flatnonzero(~np.isfinite(plain).all(axis=1)).tolist()):
             linear_gains(geometry, scheme)  # raises
         moving = sensitivity_of(geometry, above, below)
         vague = (8 + 4 * geometry.conditions * moving) * EPS
