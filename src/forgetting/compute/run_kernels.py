@@ -37,11 +37,21 @@ def most_rows(offsets: IntArray) -> int:
 
 
 @compiled_fast
+def shrink(z: Array, keep: float, origin: Array) -> None:
+    """z <- keep z + (keep - 1) origin."""
+    for j in range(len(z)):
+        z[j] = keep * z[j] + (keep - 1.0) * origin[j]
+
+
+@compiled_fast
 def learn_task(
     dual: bool,
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    g: int,
+    keep: float,
+    origin: Array,
     targets: Array,
     sigma: Array,
     task: int,
@@ -50,12 +60,23 @@ def learn_task(
 ) -> tuple[float, float]:
     """Learn a task, changing z in place, and return the loss of the task before and after.
 
-    Primal: z has D entries and rows is U^T. Dual: z stands for rho = U^T z - c, with R entries, and rows is M = U^T U.
-    `steps` is a work array with at least as many entries as the task has rows.
+    w is multiplied by `keep` first, which keeps z + `origin`; the gains are in row `g` of a table. Primal: z has D
+    entries and rows is U^T. Dual: z stands for rho = U^T z - c, with R entries, and rows is M = U^T U. `steps` is a
+    work array with at least as many entries as the task has rows.
     """
     first, last = offsets[task], offsets[task + 1]
     size = rows.shape[1]
     before = after = 0.0
+    if keep != 1.0:
+        for i in range(first, last):
+            if dual:
+                error = z[i]
+            else:
+                error = -targets[i]
+                for j in range(size):
+                    error += rows[i, j] * z[j]
+            before += (sigma[i] * error) ** 2
+        shrink(z, keep, origin)
     # entries are addressed singly: a view of a row would count references in the innermost loop
     for i in range(first, last):
         if dual:
@@ -64,9 +85,10 @@ def learn_task(
             error = -targets[i]
             for j in range(size):
                 error += rows[i, j] * z[j]
-        steps[i - first] = gains[i] * error
-        before += (sigma[i] * error) ** 2
-        after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
+        steps[i - first] = gains[g, i] * error
+        if keep == 1.0:
+            before += (sigma[i] * error) ** 2
+        after += (sigma[i] * (1.0 - gains[g, i]) * error) ** 2
     for i in range(first, last):
         step = steps[i - first]
         for j in range(size):
@@ -79,6 +101,9 @@ def advance(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    keep: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     order: IntArray,
@@ -88,11 +113,16 @@ def advance(
     before: Array,
     after: Array,
 ) -> None:
-    """Learn the tasks of `order`, changing z in place; `kept[i]` becomes z after step `kept_at[i]` (counted from 1)."""
+    """Learn the tasks of `order`, changing z in place; `kept[i]` becomes z after step `kept_at[i]` (counted from 1).
+
+    Step t has the gains in row which[t] of the table, and keeps the factor keep[t] of w.
+    """
     steps = np.empty(most_rows(offsets))
     position = 0
     for t in range(len(order)):
-        before[t], after[t] = learn_task(False, rows, offsets, gains, targets, sigma, order[t], z, steps)
+        before[t], after[t] = learn_task(
+            False, rows, offsets, gains, which[t], keep[t], origin, targets, sigma, order[t], z, steps
+        )
         if position < len(kept_at) and kept_at[position] == t + 1:
             for j in range(len(z)):
                 kept[position, j] = z[j]
@@ -104,6 +134,9 @@ def ensemble_dual(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     sigma: Array,
     orders: IntArray,
     z0: Array,
@@ -114,8 +147,8 @@ def ensemble_dual(
 ) -> None:
     """Many runs in the dual: mean loss at the steps in `keep`, and the loss of the task learned before and after.
 
-    Errors are scaled such that the mean loss is |z|^2. `after` must be zeros on entry. At a step in `keep`, one pass
-    over z both subtracts the last row of the task and sums the loss.
+    Gains and factors of w are as in `advance`. Errors are scaled such that the mean loss is |z|^2. `after` must be
+    zeros on entry. At a step in `keep`, one pass over z both subtracts the last row of the task and sums the loss.
     """
     steps = np.empty(most_rows(offsets))
     size = len(z0)
@@ -132,12 +165,16 @@ def ensemble_dual(
         for t in range(orders.shape[1]):
             first, last = offsets[orders[run, t]], offsets[orders[run, t] + 1]
             loss_before = loss_after = 0.0
+            g, keeps = which[t], factors[t]
+            for i in range(first, last):
+                loss_before += (sigma[i] * z[i]) ** 2
+            before[run, t] = 0.5 * loss_before
+            if keeps != 1.0:
+                shrink(z, keeps, origin)
             for i in range(first, last):
                 error = z[i]
-                steps[i - first] = gains[i] * error
-                loss_before += (sigma[i] * error) ** 2
-                loss_after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
-            before[run, t] = 0.5 * loss_before
+                steps[i - first] = gains[g, i] * error
+                loss_after += (sigma[i] * (1.0 - gains[g, i]) * error) ** 2
             if loss_after != 0.0:  # projections leave no loss: pages of `after` then stay untouched
                 after[run, t] = 0.5 * loss_after
             recorded = position < len(keep) and keep[position] == t + 1
@@ -166,6 +203,9 @@ def ensemble_primal(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     form: Array,
@@ -186,7 +226,10 @@ def ensemble_primal(
         position = 0
         for t in range(orders.shape[1] + 1):
             if t > 0:
-                pair = learn_task(False, rows, offsets, gains, targets, sigma, orders[run, t - 1], z, steps)
+                pair = learn_task(
+                    False, rows, offsets, gains, which[t - 1], factors[t - 1], origin, targets, sigma,
+                    orders[run, t - 1], z, steps,
+                )  # fmt: skip
                 before[run, t - 1], after[run, t - 1] = pair
             if position < len(keep) and keep[position] == t:
                 loss = 0.0
@@ -205,6 +248,9 @@ def ensemble_forgetting(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     orders: IntArray,
@@ -225,7 +271,9 @@ def ensemble_forgetting(
         position = 0
         for t in range(1, orders.shape[1] + 1):
             task = orders[run, t - 1]
-            learned += learn_task(dual, rows, offsets, gains, targets, sigma, task, z, steps)[1]
+            learned += learn_task(
+                dual, rows, offsets, gains, which[t - 1], factors[t - 1], origin, targets, sigma, task, z, steps
+            )[1]
             visits[task] += 1
             if position < len(keep) and keep[position] == t:
                 total = 0.0
