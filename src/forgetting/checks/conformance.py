@@ -1,7 +1,4 @@
-"""Conformance checks for your own ordering, scheme or convex set, to be called in your tests.
-
-A check raises `AssertionError` that names the property that fails and a case that shows the failure.
-"""
+"""Checks of orderings and schemes: the properties that they state, on small tasks."""
 
 from __future__ import annotations
 
@@ -12,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_flag, as_number
-from forgetting.core.names import only
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme
-from forgetting.sets.custom import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
-__all__ = ["check_convex_set", "check_ordering", "check_scheme"]
-__dir__ = only(__all__)
+__all__ = ["check_ordering", "check_scheme"]
 
 
 def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
