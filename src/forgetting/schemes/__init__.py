@@ -1,8 +1,9 @@
 """Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
-from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
+from forgetting.schemes.base import Learned, OtherCoordinates, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
+from forgetting.schemes.generalized_ridge import GeneralizedRidge
 from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
@@ -14,10 +15,12 @@ __all__ = [
     "POCS",
     "SGD",
     "FiniteSteps",
+    "GeneralizedRidge",
     "GradientDescent",
     "Kaczmarz",
     "Learned",
     "LinearScheme",
+    "OtherCoordinates",
     "RecursiveLeastSquares",
     "Ridge",
     "SGDStep",

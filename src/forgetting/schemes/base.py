@@ -17,8 +17,9 @@ from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:
     from forgetting.schemes.linear import LinearScheme
+    from forgetting.tasks.linear_tasks import LinearTasks
 
-__all__ = ["Learned", "SGDStep", "Scheme", "SchemeLike", "as_scheme", "register", "registry"]
+__all__ = ["Learned", "OtherCoordinates", "SGDStep", "Scheme", "SchemeLike", "as_scheme", "register", "registry"]
 
 registry: Registry[type] = Registry("scheme")
 register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
@@ -50,6 +51,26 @@ class SGDStep(NamedTuple):
 
     step_size: float
     smoothness: float
+
+
+class OtherCoordinates(NamedTuple):
+    """The same losses in other coordinates, in which a scheme is linear.
+
+    Attributes:
+        problem: the tasks in these coordinates; orders and predictions are as for the tasks that were given.
+        scheme: the linear scheme that makes the same steps there.
+        w0: the start there.
+
+    >>> import forgetting as fg
+    >>> scheme = fg.schemes.GeneralizedRidge([1.0, 4.0])
+    >>> there = scheme.in_coordinates(fg.RegressionTasks([[[1.0, 1.0]]], [[1.0]]), np.zeros(2))
+    >>> there.scheme, there.problem.task(0)[0].tolist()
+    (Ridge(lam=1.0), [[1.0, 0.5]])
+    """
+
+    problem: LinearTasks
+    scheme: LinearScheme
+    w0: Array
 
 
 @dataclass(frozen=True)
@@ -128,6 +149,13 @@ class Scheme(ABC):
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
         """The linear scheme that makes the same steps on this problem; None if no linear scheme does."""
+        return None
+
+    def in_coordinates(self, problem: Problem, w0: Array) -> OtherCoordinates | None:
+        """Other coordinates of w in which the scheme is linear, for exact expectations of losses; None if none are known.
+
+        A scheme that is linear as it is (`linear_on`) needs none.
+        """
         return None
 
     def as_sgd(self, radius: float) -> SGDStep | None:

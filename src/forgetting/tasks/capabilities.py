@@ -35,6 +35,11 @@ class WithGeometry:
         return None
 
     @property
+    def norms_as_given(self) -> Array | None:
+        """The norms that orderings see; those of the tasks that were given, if these are the same in other coordinates."""
+        return self.norms
+
+    @property
     def geometry(self) -> Geometry | None:
         """The reduction to subspaces, for exact engines and compiled loops; None unless every task is affine."""
         return None
