@@ -119,8 +119,8 @@ def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
 
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
     """Check that a scheme does not change its inputs, gives the same run twice, moves within w_0 + row space, never
-    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`).
-    With `solves=True`, check also that the scheme solves the task it learns.
+    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`,
+    `in_coordinates`). With `solves=True`, check also that the scheme solves the task it learns.
 
     >>> import forgetting as fg
     >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
@@ -149,11 +149,13 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     )
     _require(bool(np.isfinite(first.iterates).all()), scheme, "gave values that are not finite")
     _require(first.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {first.iterates.shape}")
-    rows = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
-    off = first.iterates - first.iterates[0]
+    there = scheme.in_coordinates(tasks, w0)  # where the scheme never moves away from a solution, if not in w
+    posed, points = (tasks, first.iterates) if there is None else (there.problem, there.problem.into(first.iterates))
+    rows = np.concatenate([posed.task(m)[0] for m in range(tasks.num_tasks)])
+    off = points - points[0]
     off = off - off @ np.linalg.pinv(rows) @ rows
     _require(float(np.abs(off).max()) < tol, scheme, "left w_0 + row space of the tasks")
-    errors = np.linalg.norm(first.iterates - tasks.nearest_solution(w0), axis=1)
+    errors = np.linalg.norm(points - posed.nearest_solution(points[0]), axis=1)
     worst = int(np.argmax(np.diff(errors)))
     _require(
         bool(np.all(np.diff(errors) <= tol)),
@@ -176,6 +178,10 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
             other = run(tasks, WithReplacement(), 12, scheme=twin, seed=3, w0=w0)
             gap = float(np.abs(other.iterates - first.iterates).max())
             _require(gap < tol, scheme, f"differs by {gap:.2g} from {twin}, against what it states by `{statement}`")
+    if there is not None:
+        other = run(there.problem, first.order.tolist(), 12, scheme=there.scheme, w0=there.w0)
+        gap = float(np.abs(there.problem.back(other.iterates) - first.iterates).max())
+        _require(gap < tol, scheme, f"differs by {gap:.2g} from {there.scheme} in the coordinates that it states")
     if scheme.intrinsic:
         _same_from_kernel(scheme, tasks, tol)
 

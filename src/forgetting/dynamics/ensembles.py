@@ -21,7 +21,7 @@ from forgetting.core.progress import Progress, progress_bar, reports_progress, t
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, run
-from forgetting.dynamics.space import resolve, restored_space, view_of
+from forgetting.dynamics.space import given_scheme, resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series, column
@@ -159,7 +159,7 @@ class Ensemble(Result):
     def _restored(cls, values: dict[str, Any]) -> Ensemble:
         geometry = values.pop("geometry", None)
         made = cls(**checked_fields(cls, values))
-        restored_space(made.problem, made.scheme, made.w0, geometry)
+        restored_space(made.problem, made.scheme, made.w0, geometry, made.order.shape[-1])
         if made.order.ndim != 2 or made.threads < 1 or made.seed < 0:
             raise ForgettingError("the parts of the runs do not fit together")
         as_index(made.order.ravel(), made.problem.num_tasks, "order", least=NO_UPDATE if made.ordering.skips else 0)
@@ -259,7 +259,8 @@ def run_many(
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
     seed, ordering = seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     workers = cores() if threads is None else as_count(threads, "threads", least=1)
-    scheme, space = resolve(problem, scheme, w0)
+    given = given_scheme(problem, scheme)
+    scheme, space = resolve(problem, given, w0, k)
     ordering.check(problem.num_tasks, k)
     start, there = space.w0, as_device(device)
     steps = recorded_steps(k, record_every)
@@ -292,7 +293,7 @@ def run_many(
         complaints = []
     said = tuple(dict.fromkeys(complaints))
     return Ensemble(
-        problem, ordering, scheme, seed, orders, steps, losses, said, start, before, after, workers, there.spec
+        problem, ordering, given, seed, orders, steps, losses, said, start, before, after, workers, there.spec
     )
 
 

@@ -22,7 +22,7 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress
-from forgetting.dynamics.space import Space, resolve, view_of
+from forgetting.dynamics.space import Space, given_scheme, resolve, view_of
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
 from forgetting.geometry import Directions, Recorded
@@ -248,7 +248,8 @@ def run(
     k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     callback = None if callback is None else as_function(callback, "callback")
     steps = recorded_steps(k, record_every)
-    scheme, space = resolve(problem, scheme, w0)
+    given = given_scheme(problem, scheme)
+    scheme, space = resolve(problem, given, w0, k)
     ordering.check(problem.num_tasks, k)
     order_seed, scheme_seed = np.random.SeedSequence(seed).spawn(2)
     start = space.start()
@@ -273,7 +274,7 @@ def run(
         return Trajectory(
             problem=problem,
             ordering=ordering,
-            scheme=scheme,
+            scheme=given,
             seed=seed,
             order=record.order[:done],
             steps=steps[:kept],
@@ -301,7 +302,9 @@ def run(
                 report("learning", record.done, k)
                 if callback is None or record.done != upcoming:
                     continue
-                if callback(upcoming, space.iterates(stepper.state)):
+                learned = np.count_nonzero(record.order[:upcoming] != NO_UPDATE)
+                left = scheme.left_after(np.array(learned))
+                if callback(upcoming, space.iterates(stepper.state, left)):
                     return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
     except KeyboardInterrupt as interrupt:
         interrupt.trajectory = trajectory(  # type: ignore[attr-defined]

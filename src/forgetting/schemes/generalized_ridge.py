@@ -49,8 +49,8 @@ class GeneralizedRidge(Scheme):
 
     matrix: Any
     #: the memory of a run saves work alone: the matrices that are divided by
-    random: ClassVar[bool] = False  # type: ignore[misc, assignment]
-    remembers: ClassVar[bool] = False  # type: ignore[misc, assignment]
+    random: ClassVar[bool] = False
+    remembers: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         given = as_dense(self.matrix) if is_sparse(self.matrix) else self.matrix
@@ -112,7 +112,7 @@ class GeneralizedRidge(Scheme):
         linear = problem.linear
         if linear is None or linear.data is None:
             raise NotSupportedError(
-                f"{self} needs RegressionTasks, since its matrix is about the columns of X, not {type(problem).__name__}"
+                f"{self} needs RegressionTasks, since its matrix is about columns of X, not {type(problem).__name__}"
             )
         if problem.dim != len(self.matrix):
             d = len(self.matrix)

@@ -36,7 +36,7 @@ class WithGeometry:
 
     @property
     def norms_as_given(self) -> Array | None:
-        """The norms that orderings see; those of the tasks that were given, if these are the same in other coordinates."""
+        """The norms that orderings see: those of the tasks that were given, in whatever coordinates these are here."""
         return self.norms
 
     @property

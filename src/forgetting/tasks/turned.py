@@ -40,7 +40,7 @@ class Metric:
     @cached_property
     def factor(self) -> Array:
         """L, or the roots of the diagonal."""
-        return np.sqrt(self.matrix) if self.matrix.ndim == 1 else np.linalg.cholesky(self.matrix)
+        return np.asarray(np.sqrt(self.matrix) if self.matrix.ndim == 1 else np.linalg.cholesky(self.matrix))
 
     def into(self, w: Array) -> Array:
         """L^T w."""
@@ -178,6 +178,10 @@ class TurnedTasks(RegressionTasks):
         """Other tasks, such as held-out data, in the same coordinates."""
         return TurnedTasks(other, self._metric, self._w0)
 
+    def into(self, points: Any) -> Array:
+        """The iterates v of a stack of iterates w."""
+        return np.stack([self._metric.into(np.asarray(w) - self._w0) for w in points])
+
     def back(self, points: Any) -> Array:
         """The iterates w of a stack of iterates v."""
         return np.stack([self._w0 + self._metric.back(np.asarray(v)) for v in points])
@@ -213,6 +217,9 @@ class TurnedTasks(RegressionTasks):
                 "coordinates; rescale the columns of X such that the matrix is closer to a multiple of the identity"
             )
         return made
+
+    def _warn_of_small_rows(self) -> None:
+        """Say nothing: the rows as they were given were looked at."""
 
     def labels_of(self, task: int) -> Array:
         return self._given.labels_of(task)
