@@ -42,6 +42,7 @@ OTHERS = [
     fg.schemes.SGD(0.02, objective="loss"),
     fg.schemes.FiniteSteps(5, 0.02),
     fg.schemes.Ridge(0.5),
+    fg.schemes.GeneralizedRidge(np.linspace(0.5, 2.0, 9)),
     fg.schemes.NLMS(),
     fg.schemes.NLMS(0.5, eps=0.1),
 ]

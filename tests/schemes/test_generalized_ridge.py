@@ -249,7 +249,7 @@ def test_the_scheme_conforms_and_is_saved_and_made_of_words(tmp_path):
     }.items():
         result.save(tmp_path / f"{name}.npz")
         loaded = type(result).load(tmp_path / f"{name}.npz")
-        assert loaded.scheme == scheme if name == "run" else loaded.scheme == scheme
+        assert loaded.scheme == scheme
     run = fg.run(tasks, "cyclic", 3, scheme="generalized-ridge matrix=1,2,3,4")
     assert run.scheme == GeneralizedRidge([1, 2, 3, 4]) != scheme
     assert len({scheme, GeneralizedRidge(MATRICES["full"]), run.scheme}) == 2

@@ -44,7 +44,7 @@ class GeneralizedRidge(Scheme):
     [0.857143, 0.285714]
     >>> e = fg.expect(tasks, fg.orderings.WithoutReplacement(), k=2, scheme=scheme)
     >>> e.method, round(float(e.loss), 6)
-    ('subsets', 0.132017)
+    ('subsets', 0.270304)
     """
 
     matrix: Any
