@@ -28,6 +28,13 @@ ORDERINGS = [
     fg.orderings.RelaxedGreedy(),
     fg.orderings.Quantile(),
     fg.orderings.Quantile(0.6, sample=4),
+    fg.orderings.GreedyThenRandom(),
+    fg.orderings.GreedyThenRandom(0.3, repeat=True),
+    fg.orderings.PeripheryFirst(),
+    fg.orderings.PeripheryFirst("solutions", repeat=True),
+    fg.orderings.DissimilarNeighbours(),
+    fg.orderings.DissimilarNeighbours("solutions", repeat=True),
+    fg.orderings.HermanMeyer(),
 ]
 SOLVERS = [
     fg.schemes.GradientDescent(),

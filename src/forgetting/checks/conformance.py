@@ -10,6 +10,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_flag, as_number
 from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import view_of
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme
 from forgetting.tasks import KernelTasks, RegressionTasks, families
@@ -54,7 +55,7 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
         "the first tasks of a long run differ from a short run with the same seed; the order may not depend on k",
     )
     if not ordering.adaptive:
-        view = TaskView(num_tasks, tasks.norms)
+        view = view_of(tasks)
         streams = [Visits(ordering, view, np.random.default_rng(0)) for _ in range(2)]
         same = all(streams[0].take(1) == streams[1].take(1) for _ in range(steps))
         _require(same, ordering, "two streams at once disturb each other; no state in self")
@@ -67,7 +68,9 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
     _keeps_to_its_law(ordering, tasks, steps, order)
     if limit is not None and limit <= 10_000:
         w = np.zeros(tasks.dim)
-        view = TaskView(num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w))
+        view = TaskView(
+            num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w), None, tasks.similarity
+        )
         visits = islice(ordering.visits(view, np.random.default_rng(0)), limit + 1)
         given = sum(1 if item is None else np.size(item) for item in visits)
         _require(given == limit, ordering, f"gave {given} tasks or more, but limit({num_tasks}) is {limit}")
@@ -98,7 +101,7 @@ def _keeps_to_its_law(
         for task in range(T if T > 1 else 0):  # within an epoch, each other task is as likely to follow
             _fits(ordering, after[before == task], np.where(np.arange(T) == task, 0.0, 1 / (T - 1)))
     elif isinstance(law, laws.Independent):
-        share = law.probabilities(TaskView(T, tasks.norms))
+        share = law.probabilities(view_of(tasks))
         _fits(ordering, orders.ravel(), share)
         for task in np.flatnonzero(share).tolist():  # the next task does not depend on the task just visited
             _fits(ordering, orders[:, 1:][orders[:, :-1] == task], share)

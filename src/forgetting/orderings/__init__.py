@@ -3,6 +3,7 @@
 from forgetting.core.names import only
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, Visits, register, registry
+from forgetting.orderings.by_similarity import DissimilarNeighbours, HermanMeyer, PeripheryFirst
 from forgetting.orderings.fixed_and_drawn import (
     Cyclic,
     Explicit,
@@ -15,6 +16,7 @@ from forgetting.orderings.fixed_and_drawn import (
 from forgetting.orderings.greedy_and_adaptive import (
     GreedyDistance,
     GreedyResidual,
+    GreedyThenRandom,
     Quantile,
     RelaxedGreedy,
     Steinerberger,
@@ -23,12 +25,16 @@ from forgetting.orderings.view import TaskView
 
 __all__ = [
     "Cyclic",
+    "DissimilarNeighbours",
     "Explicit",
     "GreedyDistance",
     "GreedyResidual",
+    "GreedyThenRandom",
+    "HermanMeyer",
     "NonRepetitive",
     "NormWeighted",
     "Ordering",
+    "PeripheryFirst",
     "Quantile",
     "RelaxedGreedy",
     "Reshuffled",

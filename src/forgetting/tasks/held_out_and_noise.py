@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Context, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -180,6 +180,9 @@ class ScoredTasks(LinearTasks):
     @property
     def num_tasks(self) -> int:
         return self.learned.num_tasks
+
+    def similarity(self, by: Literal["rows", "solutions"]) -> Array | None:
+        return self.learned.similarity(by)
 
     @property
     def norms_as_given(self) -> Array:

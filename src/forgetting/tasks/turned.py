@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, getcontext, localcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -173,6 +173,9 @@ class TurnedTasks(RegressionTasks):
     @property
     def norms_as_given(self) -> Array:
         return self._given.norms
+
+    def similarity(self, by: Literal["rows", "solutions"]) -> Array | None:
+        return self._given.similarity(by)
 
     def like_these(self, other: RegressionTasks) -> TurnedTasks:
         """Other tasks, such as held-out data, in the same coordinates."""
