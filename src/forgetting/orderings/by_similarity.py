@@ -16,6 +16,8 @@ from forgetting.orderings.view import TaskView
 __all__ = ["DissimilarNeighbours", "HermanMeyer", "PeripheryFirst"]
 
 EXACT = 12  # tasks up to which the best path is found exactly: 2^T T^2 sums
+WORK = 3e7  # comparisons that the search for a first path may take, about a second
+ROUNDS = 50  # the most rounds of reversals, of which few are needed
 
 
 @dataclass(frozen=True)
@@ -131,10 +133,14 @@ def _best_path(similarity: Array) -> list[int]:
 
 
 def _good_path(similarity: Array) -> list[int]:
-    """A path with a small sum: the farthest task next, from the start that gives the best, then reversals of parts."""
+    """A path with a small sum: the farthest task next, from the start that gives the best, then reversals of parts.
+
+    O(T^2) for each of at most T starts (fewer for more than 300 tasks), and for each round of reversals.
+    """
     T = len(similarity)
     best: tuple[float, list[int]] | None = None
-    for start in range(T):
+    starts = np.argsort(typicality(similarity), kind="stable")[: max(1, int(WORK / T**2))]
+    for start in starts.tolist():
         path, left = [start], np.ones(T, dtype=bool)
         left[start] = False
         while left.any():
@@ -145,8 +151,7 @@ def _good_path(similarity: Array) -> list[int]:
             best = total, path
     assert best is not None
     order = np.array(best[1])
-    improved = True
-    while improved:
+    for _ in range(ROUNDS):
         improved = False
         for first in range(T - 1):
             # reversing order[first:last + 1] replaces at most two neighbours
@@ -162,6 +167,8 @@ def _good_path(similarity: Array) -> list[int]:
             if gain[at] > 1e-9:
                 order[first : lasts[at] + 1] = order[first : lasts[at] + 1][::-1]
                 improved = True
+        if not improved:
+            break
     return [int(task) for task in order]
 
 
