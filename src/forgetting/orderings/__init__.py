@@ -3,7 +3,6 @@
 from forgetting.core.names import only
 from forgetting.orderings import laws
 from forgetting.orderings.base import Ordering, Visits, register, registry
-from forgetting.orderings.by_similarity import DissimilarNeighbours, HermanMeyer, PeripheryFirst
 from forgetting.orderings.fixed_and_drawn import (
     Cyclic,
     Explicit,
@@ -21,6 +20,7 @@ from forgetting.orderings.greedy_and_adaptive import (
     RelaxedGreedy,
     Steinerberger,
 )
+from forgetting.orderings.similarity_and_angles import DissimilarNeighbours, HermanMeyer, PeripheryFirst
 from forgetting.orderings.view import TaskView
 
 __all__ = [

@@ -11,7 +11,7 @@ from forgetting.dynamics.space import view_of
 from forgetting.errors import InvalidInputError, OrderingError
 from forgetting.geometry import principal_angles, solution_cosines
 from forgetting.orderings import DissimilarNeighbours, GreedyThenRandom, HermanMeyer, PeripheryFirst, TaskView
-from forgetting.orderings.by_similarity import EXACT, _good_path
+from forgetting.orderings.similarity_and_angles import EXACT, _good_path
 
 
 def order_of(ordering, tasks):
