@@ -28,6 +28,13 @@ ORDERINGS = [
     fg.orderings.RelaxedGreedy(),
     fg.orderings.Quantile(),
     fg.orderings.Quantile(0.6, sample=4),
+    fg.orderings.GreedyThenRandom(),
+    fg.orderings.GreedyThenRandom(0.3, repeat=True),
+    fg.orderings.PeripheryFirst(),
+    fg.orderings.PeripheryFirst("solutions", repeat=True),
+    fg.orderings.DissimilarNeighbours(),
+    fg.orderings.DissimilarNeighbours("solutions", repeat=True),
+    fg.orderings.HermanMeyer(),
 ]
 SOLVERS = [
     fg.schemes.GradientDescent(),
@@ -42,6 +49,7 @@ OTHERS = [
     fg.schemes.SGD(0.02, objective="loss"),
     fg.schemes.FiniteSteps(5, 0.02),
     fg.schemes.Ridge(0.5),
+    fg.schemes.GeneralizedRidge(np.linspace(0.5, 2.0, 9)),
     fg.schemes.NLMS(),
     fg.schemes.NLMS(0.5, eps=0.1),
 ]

@@ -67,6 +67,8 @@ def said(audit, *words):
         ("random permutation", O.WithoutReplacement(), O.Reshuffled()),
         ("with replacement", O.WithReplacement(), O.WithReplacement()),
         ("greedy", O.GreedyDistance(repeat=False), O.GreedyDistance()),
+        ("periphery first", O.PeripheryFirst(), O.PeripheryFirst(repeat=True)),
+        ("dissimilar neighbours", O.DissimilarNeighbours(), O.DissimilarNeighbours(repeat=True)),
     ],
 )
 def test_the_digits_audit_agrees_with_expect(digit_tasks, digit_audit, name, once, many):
@@ -76,6 +78,23 @@ def test_the_digits_audit_agrees_with_expect(digit_tasks, digit_audit, name, onc
         assert row.exact
         assert row.loss == pytest.approx(float(expected.loss), rel=1e-9)
         assert row.forgetting == pytest.approx(float(expected.forgetting), rel=1e-9)
+
+
+def test_the_mean_over_all_greedy_passes_with_a_random_rest_is_that_of_many_runs(digit_tasks, digit_audit):
+    for passes in (1, 3):
+        row = digit_audit.ordering("greedy, then random", passes)
+        ordering = O.GreedyThenRandom(repeat=True)
+        runs = fg.expect(digit_tasks, ordering, 5 * passes, method="monte-carlo", runs=600)
+        assert row.exact
+        assert row.loss == pytest.approx(float(runs.loss), rel=0.03)
+        assert row.forgetting == pytest.approx(float(runs.forgetting), rel=0.03)
+    tasks = fg.families.gaussian(T=9, d=12, rank=2, seed=0)  # 24^3 orders are too many
+    row = fg.audit(tasks).ordering("greedy, then random")
+    assert not row.exact
+    assert row.loss_low <= row.loss <= row.loss_high
+    assert fg.audit(tasks).ordering("Herman-Meyer").loss == pytest.approx(
+        float(fg.expect(tasks, O.HermanMeyer(), 9).loss)
+    )
 
 
 def test_simulated_rows_agree_with_exact_ones(digit_tasks, digit_audit):

@@ -17,6 +17,7 @@ from forgetting.auditing.class_order_result import (
     PairEffect,
     PlaceEffect,
 )
+from forgetting.auditing.duplicates import Duplicate, find_duplicates
 from forgetting.auditing.findings import Case, Fit, Offer
 from forgetting.auditing.influence import Influence, forgetting_matrix, random_influence
 from forgetting.auditing.landscapes import Landscape, landscape
@@ -35,11 +36,11 @@ from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Sp
 from forgetting.auditing.orders import FoundOrder
 from forgetting.auditing.preparation import apply_features, read_tasks, subsample_rows
 from forgetting.auditing.result import Audit
-from forgetting.auditing.similarity import Duplicate, Similarity, find_duplicates, principal_angles
 from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.names import only
 from forgetting.datasets import digits, image_tasks, mnist
+from forgetting.geometry import Similarity, principal_angles
 from forgetting.tasks import RandomFeatures
 from forgetting.tasks.readers import Reading
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from forgetting.auditing.all_rows import learn_all_rows
+from forgetting.auditing.duplicates import find_duplicates
 from forgetting.auditing.findings import find_cases, last_task_share, measure_fit
 from forgetting.auditing.influence import forgetting_matrix, random_influence
 from forgetting.auditing.kinds import or_own_audit
@@ -26,12 +27,12 @@ from forgetting.auditing.ordering_values import (
 from forgetting.auditing.preparation import Prepared, Recipe, Standard, load_tasks, prepare_tasks
 from forgetting.auditing.result import Audit
 from forgetting.auditing.sentences import say
-from forgetting.auditing.similarity import find_duplicates, principal_angles
 from forgetting.auditing.task_rows import find_outliers, task_rows
 from forgetting.auditing.verdict import judge
 from forgetting.core.arrays import Array, Seed, as_count, as_number, seed_from
 from forgetting.core.numerical import ROUNDING
 from forgetting.core.progress import Progress, progress_bar, reports_progress
+from forgetting.geometry import principal_angles
 from forgetting.schemes.base import SchemeLike
 from forgetting.tasks import Problem
 from forgetting.tasks.readers import warn_of

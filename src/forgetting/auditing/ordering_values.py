@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import permutations
+from math import factorial
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +14,20 @@ from forgetting.auditing.measures import Measure, MeasuredOrders
 from forgetting.auditing.orders import Quantity, pass_cost, unexplained_loss
 from forgetting.auditing.preparation import Prepared
 from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import view_of
 from forgetting.errors import PatienceError
 from forgetting.expectation import Expectation, expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
 from forgetting.orderings import (
     Cyclic,
+    DissimilarNeighbours,
     Explicit,
     GreedyDistance,
+    GreedyThenRandom,
+    HermanMeyer,
     Ordering,
+    PeripheryFirst,
     Reshuffled,
     WithoutReplacement,
     WithReplacement,
@@ -30,6 +38,10 @@ QUANTITIES: tuple[Quantity, Quantity] = ("loss", "forgetting")
 FEW = 128  # simulated runs where steps are slow
 MOST_WORK = 1.6e11  # operations of all simulated runs of an ordering, if that leaves enough of them
 LITTLE = 0.05  # of what a fixed order forgets: a smaller fall leaves nothing to explain
+MOST_COMPARED = 300  # tasks whose similarities are made into orders
+MOST_LISTED = 300  # orders that are all followed
+MOST_SIMULATED = 200  # steps of a run whose order is chosen step by step
+HYBRID = "greedy, then random"
 DEVIATIONS = 2.6  # standard errors between the value and the end of an interval
 
 
@@ -161,6 +173,11 @@ def compare_orderings(
     # in a single pass of the greedy ordering each task comes once, which takes another ordering
     greedy = _follow(prepared, "greedy", GreedyDistance(repeat=False), both[:1])
     greedy_again = _follow(prepared, "greedy", GreedyDistance(), both[1:])
+    by_rule = [
+        row
+        for name, order in _orders_by_rule(prepared)
+        for row in _follow(prepared, name, Explicit(tuple(order) * P), both)[0]
+    ]
     random: list[OrderingRow] = []
     notes: list[str] = []
     # the first pass of a reshuffled ordering is without replacement
@@ -174,8 +191,67 @@ def compare_orderings(
             random[0], loss=mean, loss_low=mean, loss_high=mean, forgetting=mean, forgetting_low=mean,
             forgetting_high=mean, method="all orders", confidence=1.0, bounded=True, exact=True,
         )  # fmt: skip
-    rows = (*given[0], *random, *best[0], *worst[0], *greedy[0], *greedy_again[0])
+    by_rule += _hybrid(prepared, both, notes)
+    rows = (*given[0], *random, *best[0], *worst[0], *greedy[0], *greedy_again[0], *by_rule)
     return rows, (given[1], best[1], worst[1], greedy[1]), notes
+
+
+def _orders_by_rule(prepared: Prepared) -> list[tuple[str, list[int]]]:
+    """Orders of linear tasks by rules that look at no loss, by name."""
+    problem, T = prepared.problem, prepared.problem.num_tasks
+    if problem.linear is None or T <= 2 or T > MOST_COMPARED:
+        return []
+    rules: list[tuple[str, Ordering]] = [
+        ("periphery first", PeripheryFirst()),
+        ("dissimilar neighbours", DissimilarNeighbours()),
+        ("Herman-Meyer", HermanMeyer()),
+    ]
+    orders = [(name, rule.first(view_of(problem), T).tolist()) for name, rule in rules]
+    # for a prime number of tasks, the last rule changes nothing
+    return [(name, order) for name, order in orders if name != "Herman-Meyer" or order != list(range(T))]
+
+
+def _hybrid(prepared: Prepared, steps: list[int], notes: list[str]) -> list[OrderingRow]:
+    """The rows of greedy half passes with a random rest: means over all of them, or simulated; none if that is slow."""
+    problem, ordering = prepared.problem, GreedyThenRandom(repeat=True)
+    T, P = problem.num_tasks, prepared.passes
+    if problem.linear is None or T <= 2 or steps[-1] > MOST_SIMULATED:
+        return []
+    if factorial(T // 2) ** P <= MOST_LISTED:
+        listed = [_follow(prepared, HYBRID, Explicit(order), steps)[0] for order in _hybrid_orders(prepared)]
+        rows = []
+        for each in zip(*listed, strict=True):
+            loss, forgetting = (float(np.mean([getattr(row, name) for row in each])) for name in QUANTITIES)
+            ends = loss, loss, loss, forgetting, forgetting, forgetting
+            k = each[0].k
+            rows.append(OrderingRow(HYBRID, str(ordering), k, k // T, *ends, "all orders", 1.0, True, True))
+        return rows
+    values = expect(
+        problem, ordering, steps, prepared.scheme, prepared.w0, method="monte-carlo", seed=prepared.seed, runs=FEW,
+        quantities=QUANTITIES,
+    )  # fmt: skip
+    notes.append(f"{HYBRID} orders look at the iterate, and are simulated, by {FEW} runs")
+    return [_row(prepared, HYBRID, ordering, k, values, at) for at, k in enumerate(steps)]
+
+
+def _hybrid_orders(prepared: Prepared) -> list[tuple[int, ...]]:
+    """All orders of `GreedyThenRandom` in all passes, each as likely as the others."""
+    problem, scheme = prepared.problem, prepared.scheme
+    T = problem.num_tasks
+    greedy = T - T // 2
+    found: list[tuple[tuple[int, ...], Any]] = [((), prepared.w0)]
+    for _ in range(prepared.passes):
+        longer = []
+        for order, w in found:
+            first = run(problem, GreedyDistance(repeat=False), greedy, scheme, w0=w, record_every=greedy)
+            chosen = first.order.tolist()
+            for rest in permutations(sorted(set(range(T)) - set(chosen))):
+                then = run(
+                    problem, list(rest), len(rest), scheme, w0=first.iterates[-1], record_every=max(1, len(rest))
+                )
+                longer.append(((*order, *chosen, *rest), then.iterates[-1]))
+        found = longer
+    return [order for order, _ in found]
 
 
 def _follow(prepared: Prepared, name: str, ordering: Ordering, steps: list[int]) -> tuple[list[OrderingRow], Pass]:

@@ -108,6 +108,8 @@ def _orderings(audit: Audit, said: Said) -> Section:
         "random permutation": "random (then reshuffled)",
         "with replacement": "random, with replacement",
         "greedy": "greedy, largest distance",
+        "periphery first": "periphery first (Li and Hiratani)",
+        "Herman-Meyer": "order of Herman and Meyer",
         "best order": f"best order, {'exact' if audit.search.exact else 'searched'}",
         "worst order": f"worst order, {'exact' if audit.search.exact else 'searched'}",
     }

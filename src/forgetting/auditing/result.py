@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.auditing.all_rows import AllRows
+from forgetting.auditing.duplicates import Duplicate
 from forgetting.auditing.findings import Case, Fit
 from forgetting.auditing.landscape_files import write_values
 from forgetting.auditing.landscapes import MOST_RUNS, Landscape, arrays_of
@@ -19,7 +20,6 @@ from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.page import along, report_of, text_of
 from forgetting.auditing.sentences import say
-from forgetting.auditing.similarity import Duplicate
 from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
 from forgetting.core.arrays import IntArray, as_count

@@ -13,10 +13,10 @@ from forgetting.core.numerical import ROUNDING
 from forgetting.core.text import joined, one_line
 
 if TYPE_CHECKING:
+    from forgetting.auditing.duplicates import Duplicate
     from forgetting.auditing.measures import Measure
     from forgetting.auditing.ordering_values import OrderingRow, Split
     from forgetting.auditing.result import Audit
-    from forgetting.auditing.similarity import Duplicate
 
 
 SENTENCES = 4  # that open a page

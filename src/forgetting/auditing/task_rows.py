@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from forgetting.auditing.influence import Influence
-from forgetting.auditing.similarity import Similarity
 from forgetting.core.arrays import Array
+from forgetting.geometry import Similarity
 from forgetting.tasks import Problem
 
 

@@ -156,12 +156,13 @@ def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any, k
 def view_of(problem: Problem, space: Space | None = None, state: Callable[[], Array] | None = None) -> TaskView:
     """The view of the problem that an ordering gets; with `space` and `state`, current distances and losses too."""
     if space is None or state is None:
-        return TaskView(problem.num_tasks, problem.norms)
+        return TaskView(problem.num_tasks, problem.norms_as_given, _similarity=problem.similarity)
     fixed = space.origins()
     return TaskView(
         problem.num_tasks,
-        problem.norms,
+        problem.norms_as_given,
         lambda: space.distances(state()),
         lambda: space.task_losses(state()),
         lambda: rounding_of(*fixed, state()) / space.scale,
+        problem.similarity,
     )

@@ -162,6 +162,8 @@ class Trajectory(Result):
     @cached_property
     def _left(self) -> Array | None:
         """What the recorded steps leave of the part of w_0 that no task sees; None if the scheme cannot decay."""
+        if self.scheme.left_after(np.zeros(1, dtype=np.int64)) is None:
+            return None
         return self.scheme.left_after(np.cumsum(np.append(0, self.order != NO_UPDATE))[self.steps])
 
     @cached_property

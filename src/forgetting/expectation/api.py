@@ -334,7 +334,10 @@ def ask(
     ordering.check(problem.num_tasks, last)
     scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
     there = as_device(device)
-    tasks, start = _scored(problem, space.w0, scheme, ordering, wanted, noise, test)
+    tasks, start = problem, space.w0
+    if not ordering.adaptive and not _about_errors(wanted):  # distances differ from coordinates to coordinates
+        tasks, scheme, start = chosen.in_coordinates(problem, start) or (tasks, scheme, start)
+    tasks, start = _scored(tasks, start, scheme, ordering, wanted, noise, test)
     request = Request(
         tasks,
         ordering,
@@ -371,7 +374,7 @@ def _scored(
         raise NotSupportedError(f"{given} needs a linear scheme on regression tasks, not {scheme}")
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")
-    if any(term.average == "error" for quantity in wanted for term in quantity.terms()):
+    if _about_errors(wanted):
         raise NotSupportedError(f"the quantity 'error' does not work with {given}; ask for it in a call of its own")
     scored = scored_tasks(problem, test, noise)
     return scored, scored.start(w0)
@@ -380,6 +383,11 @@ def _scored(
 def _about_tests(wanted: Sequence[Quantity]) -> list[str]:
     """The names of the quantities that are about held-out data."""
     return [quantity.name for quantity in wanted if any(term.held_out for term in quantity.terms())]
+
+
+def _about_errors(wanted: Sequence[Quantity]) -> bool:
+    """Whether a quantity is about the distance from w*."""
+    return any(term.average == "error" for quantity in wanted for term in quantity.terms())
 
 
 def _as_steps(given: Any) -> int:

@@ -8,6 +8,7 @@ from forgetting.geometry.qr import Matrix, orthogonal_complement, spectrum_of
 from forgetting.geometry.rational import ExactRoot, exact_rank, exact_root, lift
 from forgetting.geometry.reduction import Geometry, check_geometry
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows, stack_of
+from forgetting.geometry.similarity import Similarity, principal_angles, solution_cosines
 
 __all__ = [
     "Data",
@@ -20,6 +21,7 @@ __all__ = [
     "Recorded",
     "Rooted",
     "RowBlocks",
+    "Similarity",
     "StepGains",
     "Subspaces",
     "check_geometry",
@@ -31,8 +33,10 @@ __all__ = [
     "lift",
     "offsets_of",
     "orthogonal_complement",
+    "principal_angles",
     "row_sums",
     "sizes_of",
+    "solution_cosines",
     "spectrum_of",
     "squared_rows",
     "stack_of",

@@ -15,20 +15,26 @@ from forgetting.orderings.fixed_and_drawn import (
 from forgetting.orderings.greedy_and_adaptive import (
     GreedyDistance,
     GreedyResidual,
+    GreedyThenRandom,
     Quantile,
     RelaxedGreedy,
     Steinerberger,
 )
+from forgetting.orderings.similarity_and_angles import DissimilarNeighbours, HermanMeyer, PeripheryFirst
 from forgetting.orderings.view import TaskView
 
 __all__ = [
     "Cyclic",
+    "DissimilarNeighbours",
     "Explicit",
     "GreedyDistance",
     "GreedyResidual",
+    "GreedyThenRandom",
+    "HermanMeyer",
     "NonRepetitive",
     "NormWeighted",
     "Ordering",
+    "PeripheryFirst",
     "Quantile",
     "RelaxedGreedy",
     "Reshuffled",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from math import ceil
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from forgetting.orderings import laws
 from forgetting.orderings.base import NO_UPDATE, Ordering, register
 from forgetting.orderings.view import TIED, TaskView
 
-__all__ = ["GreedyDistance", "GreedyResidual", "Quantile", "RelaxedGreedy", "Steinerberger"]
+__all__ = ["GreedyDistance", "GreedyResidual", "GreedyThenRandom", "Quantile", "RelaxedGreedy", "Steinerberger"]
 
 
 @dataclass(frozen=True)
@@ -211,3 +213,48 @@ class RelaxedGreedy(_DrawnByDistance):
         enough = self.theta + (1 - self.theta) * float(shares @ distances**2) / float(shares.sum())
         residuals = np.where(distances**2 >= enough * (1 - TIED), norms * distances, 0.0)
         return np.asarray((residuals / np.max(residuals)) ** 2)
+
+
+@register
+@dataclass(frozen=True)
+class GreedyThenRandom(Ordering):
+    """One pass: the first tasks by `GreedyDistance`, each of them once, and all others in random order.
+
+    This is the hybrid of M. Tsipory et al. (Are greedy task orderings better than random in continual linear
+    regression? NeurIPS 2025): greedy steps shrink the error fast at first, and the random rest does not fall into the
+    traps of a greedy pass (`fg.families.greedy_failure`). No bound is known for a pass with 0 < part < 1; part = 0 is
+    `WithoutReplacement`, part = 1 a greedy single pass. Expectations are simulated.
+
+    Args:
+        part: the share of the tasks that are chosen greedily, rounded up to whole tasks.
+        repeat: whether further passes of this kind follow, instead of one pass.
+
+    >>> import forgetting as fg
+    >>> tasks = fg.families.gaussian(T=6, d=9, rank=2, seed=0)
+    >>> orders = [fg.run(tasks, GreedyThenRandom(), k=6, seed=seed).order.tolist() for seed in range(2)]
+    >>> orders[0][:3] == orders[1][:3], orders[0] == orders[1], sorted(orders[0])
+    (True, False, [0, 1, 2, 3, 4, 5])
+    """
+
+    part: float = 0.5
+    repeat: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "part", as_number(self.part, "part", least=0, most=1))
+        as_flag(self.repeat, "repeat")
+
+    @property
+    def law(self) -> laws.Adaptive:
+        """An adaptive law with random draws."""
+        return laws.Adaptive(repeat=self.repeat)
+
+    def visits(self, tasks: TaskView, rng: np.random.Generator) -> Iterator[int | IntArray | None]:
+        count = ceil(round(self.part * tasks.num_tasks, 9))
+        again = True
+        while again:
+            left = set(range(tasks.num_tasks))
+            for task in islice(GreedyDistance(repeat=False).visits(tasks, rng), count):
+                left.remove(int(np.asarray(task)))
+                yield task
+            yield from rng.permutation(sorted(left)).tolist()
+            again = self.repeat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -28,7 +29,8 @@ def rounding_of(*points: Array, unit: float = EPS) -> float:
 
 @dataclass(frozen=True)
 class TaskView:
-    """The information that an ordering may use: the number of tasks, their norms, and current distances and losses.
+    """The information that an ordering may use: the number of tasks, their norms, how similar they are, and current
+    distances and losses.
 
     Distances and losses of tasks that are solved up to rounding are 0.
 
@@ -43,6 +45,7 @@ class TaskView:
     _distances: Callable[[], Array] | None = None
     _losses: Callable[[], Array] | None = None
     _rounding: Callable[[], float] | None = None
+    _similarity: Callable[[Literal["rows", "solutions"]], Array | None] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_tasks", as_count(self.num_tasks, "num_tasks", least=1))
@@ -62,6 +65,17 @@ class TaskView:
         if rounding == 0:
             return losses
         return np.where(losses <= 0.5 * (rounding * (1.0 if self.norms is None else self.norms)) ** 2, 0.0, losses)
+
+    def similarity(self, by: Literal["rows", "solutions"]) -> Array:
+        """The similarity of each pair of tasks, T x T, of their row spaces or of their solutions; rounded to 12 digits,
+        because processors round differently."""
+        known = None if self._similarity is None else self._similarity(by)
+        if known is None:
+            raise OrderingError(
+                "this ordering compares tasks by their rows or solutions, which are those of regression tasks; these "
+                "tasks have none"
+            )
+        return np.round(known, 12)
 
     def rounding(self) -> float:
         """The largest change of a distance by rounding errors; 0 if it is not known."""

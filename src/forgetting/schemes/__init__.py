@@ -1,9 +1,19 @@
 """Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
-from forgetting.schemes.base import Learned, LinearStep, LinearSteps, Scheme, SGDStep, register, registry
+from forgetting.schemes.base import (
+    Learned,
+    LinearStep,
+    LinearSteps,
+    OtherCoordinates,
+    Scheme,
+    SGDStep,
+    register,
+    registry,
+)
 from forgetting.schemes.decaying import Decay
 from forgetting.schemes.descent import GradientDescent
+from forgetting.schemes.generalized_ridge import GeneralizedRidge
 from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
@@ -17,12 +27,14 @@ __all__ = [
     "SGD",
     "Decay",
     "FiniteSteps",
+    "GeneralizedRidge",
     "GradientDescent",
     "Kaczmarz",
     "Learned",
     "LinearScheme",
     "LinearStep",
     "LinearSteps",
+    "OtherCoordinates",
     "RecursiveLeastSquares",
     "Ridge",
     "SGDStep",

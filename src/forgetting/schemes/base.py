@@ -17,11 +17,13 @@ from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:
     from forgetting.schemes.linear import LinearScheme
+    from forgetting.tasks.turned import TurnedTasks
 
 __all__ = [
     "Learned",
     "LinearStep",
     "LinearSteps",
+    "OtherCoordinates",
     "SGDStep",
     "Scheme",
     "SchemeLike",
@@ -60,6 +62,26 @@ class SGDStep(NamedTuple):
 
     step_size: float
     smoothness: float
+
+
+class OtherCoordinates(NamedTuple):
+    """The same losses in other coordinates, in which a scheme is linear.
+
+    Attributes:
+        problem: the tasks in these coordinates; orders and predictions are as for the tasks that were given.
+        scheme: the linear scheme that makes the same steps there.
+        w0: the start there.
+
+    >>> import forgetting as fg
+    >>> scheme = fg.schemes.GeneralizedRidge([1.0, 4.0])
+    >>> there = scheme.in_coordinates(fg.RegressionTasks([[[1.0, 1.0]]], [[1.0]]), np.zeros(2))
+    >>> there.scheme, there.problem.task(0)[0].tolist()
+    (Ridge(lam=1.0), [[1.0, 0.5]])
+    """
+
+    problem: TurnedTasks
+    scheme: LinearScheme
+    w0: Array
 
 
 class LinearStep(NamedTuple):
@@ -174,6 +196,13 @@ class Scheme(ABC):
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
         """The linear scheme that makes the same steps on this problem; None if no linear scheme does."""
+        return None
+
+    def in_coordinates(self, problem: Problem, w0: Array) -> OtherCoordinates | None:
+        """Other coordinates in which the scheme is linear, for exact expectations of losses; None if none are known.
+
+        A scheme that is linear as it is (`linear_on`) needs none.
+        """
         return None
 
     def linear_steps_on(self, problem: Problem) -> LinearSteps | None:

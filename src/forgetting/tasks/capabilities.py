@@ -14,7 +14,7 @@ from forgetting.core.arrays import Array, as_path
 from forgetting.core.registry import Registry, dashed
 from forgetting.errors import NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, read_arrays, write_arrays
-from forgetting.geometry import Directions, Geometry
+from forgetting.geometry import Directions, Geometry, principal_angles, solution_cosines
 from forgetting.sets import ConvexSet
 
 if TYPE_CHECKING:
@@ -33,6 +33,22 @@ class WithGeometry:
     def norms(self) -> Array | None:
         """The spectral norm of each task; None if tasks have no norm."""
         return None
+
+    @property
+    def norms_as_given(self) -> Array | None:
+        """The norms that orderings see: those of the tasks that were given, in whatever coordinates these are here."""
+        return self.norms
+
+    def similarity(self, by: Literal["rows", "solutions"]) -> Array | None:
+        """The similarity of each pair of tasks, T x T, 1 for a task with itself; None if tasks have none.
+
+        By rows: the mean of cos^2 of the principal angles between the row spaces. By solutions: the cosine between the
+        least-norm solutions of the two tasks.
+        """
+        geometry = self.geometry
+        if geometry is None:
+            return None
+        return principal_angles(geometry).overlap if by == "rows" else solution_cosines(geometry)
 
     @property
     def geometry(self) -> Geometry | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Context, localcontext
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -77,32 +77,46 @@ class _Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _NoisyTask:
-    """A task with labels of noise, in the columns from `first`."""
+    """A task with labels of noise, in the columns from `first`, or with labels 0 for outputs that are noise of others.
+
+    `own` says more about the rows and the other labels, if these are not exactly the floats.
+    """
 
     rows: Matrix
     labels: Array
-    noise: _Noise
+    noise: _Noise | None
     first: int
+    own: Rooted | None
 
     @property
     def rows_off(self) -> float:
-        return 0.0
+        return 0.0 if self.own is None else self.own.rows_off
 
     @property
     def labels_off(self) -> float:
-        return self.noise.root.off
+        mine = 0.0 if self.own is None else self.own.labels_off
+        return mine + (0.0 if self.noise is None else self.noise.root.off)
 
     @property
     def scaled(self) -> bool:
-        return self.noise.separate
+        return self.own is None and self.noise is not None and self.noise.separate
 
     def decimals(self) -> tuple[Any, Any] | None:
-        columns = self.noise.root.decimals()
-        if columns is None:
+        columns = None if self.noise is None else self.noise.root.decimals()
+        if self.noise is not None and columns is None:
             return None
-        labels = lift(self.labels)
-        labels[:, self.first : self.first + columns.shape[1]] = columns
-        return lift(as_dense(self.rows)), labels
+        labels, rows = lift(self.labels), None
+        if self.own is not None:
+            known = self.own.decimals()
+            if known is None:
+                return None
+            rows = known[0]
+            # columns of noise come after those of the task
+            plain = known[1] if known[1].ndim == labels.ndim else known[1].reshape(len(rows), -1)
+            labels[(slice(len(rows)), *[slice(width) for width in plain.shape[1:]])] = plain
+        if columns is not None:
+            labels[:, self.first : self.first + columns.shape[1]] = columns
+        return lift(as_dense(self.rows)) if rows is None else rows, labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +181,13 @@ class ScoredTasks(LinearTasks):
     def num_tasks(self) -> int:
         return self.learned.num_tasks
 
+    def similarity(self, by: Literal["rows", "solutions"]) -> Array | None:
+        return self.learned.similarity(by)
+
+    @property
+    def norms_as_given(self) -> Array:
+        return self.norms if self.learned.given is self.learned else self.learned.given.norms
+
     @property
     def num_rows(self) -> IntArray:
         return self.learned.num_rows
@@ -195,8 +216,13 @@ class ScoredTasks(LinearTasks):
         matrices, labels, divisors = (list(column) for column in zip(*parts, *held, strict=True))
         roots: dict[int, Rooted] = {}
         for m, distinct in reversed(list(enumerate(index))):
-            if self._noise is not None:
-                roots[distinct] = _NoisyTask(matrices[distinct], labels[distinct], self._noise[m], self._first(m))
+            own, noise = self.learned.rooted(m), None if self._noise is None else self._noise[m]
+            if own is not None or noise is not None:
+                first = 0 if noise is None else self._first(m)
+                roots[distinct] = _NoisyTask(matrices[distinct], labels[distinct], noise, first, own)
+            place = len(parts) + distinct
+            if self.tests is not None and (held_own := self.tests.rooted(m)) is not None:
+                roots[place] = _NoisyTask(matrices[place], labels[place], None, 0, held_own)
             if self.populations is not None:
                 roots[len(parts) + distinct] = _Population(self.populations[m], self.learned.w_star, self.noisy)
         tests = self.tests is not None
@@ -294,7 +320,13 @@ def scored_tasks(problem: Problem, test: Any, noise: Any) -> ScoredTasks:
     tasks = linear.data
     if noise is not None and linear is not problem:
         raise NotSupportedError(f"noise= is the noise of labels, which {type(problem).__name__} do not have")
-    tests, populations = (None, None) if test is None else _tests(tasks, test)
+    tests, populations = (None, None) if test is None else _tests(tasks.given, test)
+    if populations is not None and tasks.given is not tasks:
+        raise NotSupportedError(
+            "test= by covariances is known for schemes that are linear in w; give rows and labels instead, such as the "
+            "columns of a root of each covariance with the labels of w_star"
+        )
+    tests = None if tests is None else tasks.like_these(tests)
     return ScoredTasks(tasks, tests, None if noise is None else _noises(tasks, noise), populations)
 
 
@@ -518,7 +550,7 @@ def _independent(tasks: RegressionTasks, m: int, level: float) -> _Noise:
     is noise that no w can fit. Where a singular value is small, or the geometry knows more directions, as it scales
     rows of different sizes, the vectors are not known well enough, and each row has a column of its own.
     """
-    X, y = tasks.task(m)
+    X, y = tasks.given.task(m)  # labels and their noise are the same in other coordinates
     n, c = len(y), tasks.outputs or 1
     size = np.sqrt(c) * level
 

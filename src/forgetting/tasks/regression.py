@@ -36,6 +36,7 @@ from forgetting.geometry import (
     Geometry,
     Matrix,
     OwnRows,
+    Rooted,
     RowBlocks,
     offsets_of,
     row_sums,
@@ -305,6 +306,19 @@ class RegressionTasks(LinearTasks):
 
     #: the number of rows of each task before `from_source` reduced them; None if the rows are those that were given
     rows_read: IntArray | None = None
+
+    @property
+    def given(self) -> RegressionTasks:
+        """The tasks as they were given; themselves unless they were put into other coordinates."""
+        return self
+
+    def like_these(self, other: RegressionTasks) -> RegressionTasks:
+        """Other tasks, such as held-out data, in the coordinates of these."""
+        return other
+
+    def rooted(self, task: int) -> Rooted | None:
+        """The digits of a task beyond its floats; None if its rows and labels are exactly the floats."""
+        return None
 
     def require_rows(self, what: str) -> None:
         """Raise if `from_source` reduced the rows; `what` names the operation that needs the rows themselves."""

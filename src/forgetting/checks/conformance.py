@@ -1,7 +1,4 @@
-"""Conformance checks for your own ordering, scheme or convex set, to be called in your tests.
-
-A check raises `AssertionError` that names the property that fails and a case that shows the failure.
-"""
+"""Checks of orderings and schemes: the properties that they state, on small tasks."""
 
 from __future__ import annotations
 
@@ -12,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_flag, as_number
-from forgetting.core.names import only
 from forgetting.dynamics.loop import run
+from forgetting.dynamics.space import view_of
 from forgetting.orderings import Cyclic, Explicit, Ordering, TaskView, Visits, WithReplacement, laws
 from forgetting.schemes import Kaczmarz, Scheme
-from forgetting.sets.custom import check_convex_set
 from forgetting.tasks import KernelTasks, RegressionTasks, families
 
-__all__ = ["check_convex_set", "check_ordering", "check_scheme"]
-__dir__ = only(__all__)
+__all__ = ["check_ordering", "check_scheme"]
 
 
 def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
@@ -60,7 +55,7 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
         "the first tasks of a long run differ from a short run with the same seed; the order may not depend on k",
     )
     if not ordering.adaptive:
-        view = TaskView(num_tasks, tasks.norms)
+        view = view_of(tasks)
         streams = [Visits(ordering, view, np.random.default_rng(0)) for _ in range(2)]
         same = all(streams[0].take(1) == streams[1].take(1) for _ in range(steps))
         _require(same, ordering, "two streams at once disturb each other; no state in self")
@@ -73,7 +68,9 @@ def check_ordering(ordering: Ordering, num_tasks: int = 7, k: int = 50) -> None:
     _keeps_to_its_law(ordering, tasks, steps, order)
     if limit is not None and limit <= 10_000:
         w = np.zeros(tasks.dim)
-        view = TaskView(num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w))
+        view = TaskView(
+            num_tasks, tasks.norms, lambda: tasks.distances(w), lambda: tasks.task_losses(w), None, tasks.similarity
+        )
         visits = islice(ordering.visits(view, np.random.default_rng(0)), limit + 1)
         given = sum(1 if item is None else np.size(item) for item in visits)
         _require(given == limit, ordering, f"gave {given} tasks or more, but limit({num_tasks}) is {limit}")
@@ -104,7 +101,7 @@ def _keeps_to_its_law(
         for task in range(T if T > 1 else 0):  # within an epoch, each other task is as likely to follow
             _fits(ordering, after[before == task], np.where(np.arange(T) == task, 0.0, 1 / (T - 1)))
     elif isinstance(law, laws.Independent):
-        share = law.probabilities(TaskView(T, tasks.norms))
+        share = law.probabilities(view_of(tasks))
         _fits(ordering, orders.ravel(), share)
         for task in np.flatnonzero(share).tolist():  # the next task does not depend on the task just visited
             _fits(ordering, orders[:, 1:][orders[:, :-1] == task], share)
@@ -126,8 +123,8 @@ def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
     """Check that a scheme does not change its inputs, gives the same run twice, moves within w_0 + row space, never
     moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`,
-    `linear_steps_on`). A scheme that states a decay (`kept_at`) may move away, and shrinks w_0 off the row space.
-    With `solves=True`, check also that the scheme solves the task it learns.
+    `linear_steps_on`, `in_coordinates`). A scheme that states a decay (`kept_at`) may move away, and shrinks w_0 off
+    the row space. With `solves=True`, check also that the scheme solves the task it learns.
 
     >>> import forgetting as fg
     >>> check_scheme(fg.schemes.Kaczmarz(), solves=True)
@@ -156,13 +153,15 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     )
     _require(bool(np.isfinite(first.iterates).all()), scheme, "gave values that are not finite")
     _require(first.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {first.iterates.shape}")
-    rows = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
+    there = scheme.in_coordinates(tasks, w0)  # where the scheme never moves away from a solution, if not in w
+    posed, points = (tasks, first.iterates) if there is None else (there.problem, there.problem.into(first.iterates))
+    rows = np.concatenate([posed.task(m)[0] for m in range(tasks.num_tasks)])
     left = scheme.left_after(first.steps)  # decay moves w towards 0 before a step
     decays = left is not None and bool(np.any(left != 1))
-    off = first.iterates - (np.ones(13) if left is None else left)[:, None] * first.iterates[0]
+    off = points - (np.ones(13) if left is None else left)[:, None] * points[0]
     off = off - off @ np.linalg.pinv(rows) @ rows
     _require(float(np.abs(off).max()) < tol, scheme, "left w_0 + row space of the tasks")
-    errors = np.linalg.norm(first.iterates - tasks.nearest_solution(w0), axis=1)
+    errors = np.linalg.norm(points - posed.nearest_solution(points[0]), axis=1)
     worst = int(np.argmax(np.diff(errors)))
     _require(
         decays or bool(np.all(np.diff(errors) <= tol)),
@@ -191,6 +190,10 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
         made = run(tasks, Explicit([task]), 1, scheme=step.scheme, w0=step.keep * first.iterates[t - 1])
         gap = float(np.abs(made.iterates[1] - first.iterates[t]).max())
         _require(gap < tol, scheme, f"differs by {gap:.2g} from {step} at step {t}, against its `linear_steps_on`")
+    if there is not None:
+        other = run(there.problem, first.order.tolist(), 12, scheme=there.scheme, w0=there.w0)
+        gap = float(np.abs(there.problem.back(other.iterates) - first.iterates).max())
+        _require(gap < tol, scheme, f"differs by {gap:.2g} from {there.scheme} in the coordinates that it states")
     if scheme.intrinsic:
         _same_from_kernel(scheme, tasks, tol)
 
