@@ -3,13 +3,16 @@
 from forgetting.core.names import only
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
+from forgetting.schemes.ewc import EWC
 from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
+from forgetting.schemes.replay import Replay
 from forgetting.schemes.weakly_regularized import WeaklyRegularized
 from forgetting.tasks.problem import Problem, as_problem
 
 __all__ = [
+    "EWC",
     "NLMS",
     "POCS",
     "SGD",
@@ -19,6 +22,7 @@ __all__ = [
     "Learned",
     "LinearScheme",
     "RecursiveLeastSquares",
+    "Replay",
     "Ridge",
     "SGDStep",
     "Scheme",

@@ -21,7 +21,18 @@ from forgetting.geometry import Directions, Geometry, Subspaces
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register
 from forgetting.tasks.problem import Problem
 
-__all__ = ["NLMS", "SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
+__all__ = [
+    "NLMS",
+    "SGD",
+    "FiniteSteps",
+    "Kaczmarz",
+    "LinearScheme",
+    "Ridge",
+    "gains_at",
+    "growth",
+    "linear_gains",
+    "precise_gain",
+]
 
 
 @dataclass(frozen=True)
@@ -175,14 +186,19 @@ class Ridge(LinearScheme):
 
 def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
-    learned = directions.sigma[: directions.rows_learned]
+    learned = gains_at(scheme, directions.sigma[: directions.rows_learned])
+    return np.append(learned, np.zeros(len(directions.sigma) - len(learned)))
+
+
+def gains_at(scheme: LinearScheme, sigma: Array) -> Array:
+    """The scheme's gain for each singular value; an error if it gives anything but finite numbers."""
     with quietly():  # gains that are not finite are refused
-        given = np.asarray(scheme.gains(learned))
-    if given.dtype.kind not in "biuf" or given.shape != learned.shape or not np.isfinite(given).all():
+        given = np.asarray(scheme.gains(sigma))
+    if given.dtype.kind not in "biuf" or given.shape != sigma.shape or not np.isfinite(given).all():
         raise InvalidInputError(
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
         )
-    return np.append(given.astype(np.float64), np.zeros(len(directions.sigma) - len(learned)))
+    return given.astype(np.float64)
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:
