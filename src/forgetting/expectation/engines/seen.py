@@ -85,7 +85,10 @@ class SeenEngine(Engine):
 
     def solve(self, request: Request) -> Outcome:
         own = replace(request, scheme=Kaczmarz())  # of whose moment map the parts that know the data are used
-        walk = _Walk(request, moment_map(own), _in_best_coordinates(request.geometry))
+        moments = moment_map(own)
+        if request.scheme.reads_rows and not request.geometry.explained:
+            moments = _with_constants(moments)  # a w that fits each task as well as any w misses some of its rows
+        walk = _Walk(request, moments, _in_best_coordinates(request.geometry))
         found: Concluded = []
         pending = request.steps.tolist()
         for k in track(range(request.last + 1), "memories"):
@@ -146,6 +149,26 @@ def _in_best_coordinates(geometry: Geometry) -> Geometry:
         solution=solution,
         frame=Frame(geometry.frame.dim, rotation),
         row_equations=RowEquations(data.matrices, data.labels, data.divisors**-0.5, rotation, solution),
+    )
+
+
+def _with_constants(moments: Moments) -> Moments:
+    """The moments of (z, 1), also where z = 0 fits each task as well as any z."""
+    if moments.size > moments.dim:
+        return moments
+    outputs, rows = len(moments.first[0]), len(moments.squares[0])
+
+    def widened(pair: Pair, columns: Array) -> Pair:
+        return np.hstack([pair[0], columns]), np.hstack([pair[1], 0 * columns])
+
+    nothing, ones = np.zeros((rows, outputs)), np.eye(outputs)
+    first = np.pad(moments.doubts.first, (0, outputs))
+    return replace(
+        moments,
+        left=widened(moments.left, nothing),
+        right=widened(moments.right, nothing),
+        first=widened(moments.first, ones),
+        doubts=moments.doubts._replace(first=first),
     )
 
 
