@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 import pytest
 from problems import random_problem
+from tests.effort import rounds
 
 import forgetting as fg
 from forgetting.errors import SmallRowWarning
 from forgetting.schemes import EWC, SGD, FiniteSteps, Kaczmarz, Replay, Ridge
-from tests.effort import rounds
 
 QUANTITIES = ("loss", "forgetting", "regret", "seen_loss", "next_loss", "task_losses")
 ZERO, ONE = Fraction(0), Fraction(1)
