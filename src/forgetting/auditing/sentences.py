@@ -309,7 +309,7 @@ def _head(audit: Audit) -> list[str]:
 def _replay(audit: Audit) -> list[str]:
     """Whether replay of a few rows of each task would help, by the measure that was asked for."""
     found = audit.replay
-    if found is None:
+    if found is None or not audit.measures:
         return []
     measure = next((one for one in reversed(audit.measures) if one.is_accuracy), audit.measures[-1])
     at, rows = found.measures.index(measure.name), found.rows[1:]
