@@ -74,7 +74,6 @@ def test_every_statement_resolves_to_its_sources():
         "needell2014stochastic",
         "agaskar2014randomized",
         "karpel2026optimal",
-        "mahdaviyeh2025replay",
         "li2025optimal",
         "zhao2024statistical",
     }

@@ -45,6 +45,11 @@ S = np.cos(1) ** 2
 RESHUFFLED = fg.orderings.Reshuffled()
 # L(a, b) = ((a-1)^2 + (a-3)^2 + b^2)/6, w* = (2, 0), L_min = 1/3, H = 2/3; uniform draws: lambda_min = 1/3, N = 2/3
 CLASH = fg.RegressionTasks([[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]], [[1.0], [3.0], [0.0]])
+# the second task moves the error (0, 0, 1) of the first along (1, 1, 1), or along (0, 1, 1) with a row of the first
+ACROSS = Instance(
+    fg.RegressionTasks([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[1.0, 1.0, 1.0]]], [[0.0, 0.0], [1.0]]),
+    fg.orderings.Explicit([0, 1]), 2, extras={"m": 1},
+)  # fmt: skip
 IDLE = fg.RegressionTasks([[[1.0]]] + [[[0.0]]] * 9999, [[1.0]] + [[0.0]] * 9999)
 
 
@@ -260,11 +265,15 @@ CASES = [
     ),
     ("needell2010:single rows", None, Instance(CLASH, fg.orderings.NormWeighted(), 1), 2, 2 / 3 * 4 + 3),
     ("floor", "loss", Instance(CLASH, fg.orderings.Cyclic(), 1), 1 / 3, 2 / 3),
+    ("mahdaviyeh2025", "replay against none", ACROSS, 1 / 16, 1 / 18),
+    ("mahdaviyeh2025", "random rows", ACROSS, 1 / 16, 1 / 18),
+    ("mahdaviyeh2025", "distance, two tasks", ACROSS, 1 / 2, 2 / 3),  # what is left of (0, 0, 1)
     ("reshuffling", "loss", Instance(UNEQUAL, WITHOUT, 2), 0.018432, 0.009472),
     # one of two coordinates is never learned in half of the draws: the mean of (1/4)(1/2) over two starts
     ("reshuffling", "distances, mean of starts", Instance(fg.families.orthogonal(2), WITHOUT, 2), 0.0, 1 / 16),
 ]
-FALSE = {("reshuffling", "loss"),("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
+FALSE = {("reshuffling", "loss"), ("mahdaviyeh2025", "replay against none"), ("mahdaviyeh2025", "random rows"),
+         ("prop:mean_norm", "loss, uniform"), ("prop:mean_norm", "forgetting"),
          ("cor:dimensionality_bound", "rank equality"), ("cor:pocs_forgetting", "display, w_(k-1)")}  # fmt: skip
 
 

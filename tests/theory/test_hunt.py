@@ -212,6 +212,9 @@ BY_HAND = {
     ("prop:mean_norm", "forgetting, uniform"): (1e-10 / 8 * (1 - 0.75 * 0.01), 5 * 2 * 1.02e-10 / 100),
     # (1, 0) and a tenth of (0.6, 0.8), which is w*: sine^4 cosine^2 / 8 against sine^4 (cosine^2 + 0.1^2) / 16
     ("reshuffling", "loss"): (0.8**4 * 0.36 / 8, 0.8**4 * 0.37 / 16),
+    # (0, 0, 1) is the error after (1, 0, 0) and (0, 1, 0); less its part along (0, 1, 1), or along (1, 1, 1)
+    ("mahdaviyeh2025", "replay against none"): (1 / 4 / 4, 2 / 9 / 4),
+    ("mahdaviyeh2025", "random rows"): (1 / 4 / 4, 2 / 9 / 4),
 }
 TEN_TASKS = ("reshuffling", "distances, mean of starts")
 
@@ -227,7 +230,7 @@ def test_the_simplest_counterexample_is_checked_by_hand(label, part):
     found = claim.hunt(budget=90)
     size, largest = complexity(found.simplest), complexity(found.instance)
     assert size <= largest
-    assert size[:2] <= (15, 14)  # numbers in the file, and digits of all of them
+    assert size[:2] <= (22, 14)  # numbers in the file, and digits of all of them
     again = claim.confirm(found.simplest)
     assert not again.holds
     assert not claim.check(found.simplest).holds

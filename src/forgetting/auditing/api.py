@@ -25,6 +25,7 @@ from forgetting.auditing.ordering_values import (
     with_expected_values,
 )
 from forgetting.auditing.preparation import Prepared, Recipe, Standard, load_tasks, prepare_tasks
+from forgetting.auditing.replay import ReplayTable, replay_orders
 from forgetting.auditing.result import Audit
 from forgetting.auditing.sentences import say
 from forgetting.auditing.task_rows import find_outliers, task_rows
@@ -157,6 +158,7 @@ def audit(
             report(f"repeat {repeat}", STAGES.index("repeats"), len(STAGES))
             verdicts.append(judge(measure_orders(draw(repeat), SEARCHED, along=False)))
         done = recipe.words(problem)
+        replayed = replay_orders(prepared, measured, patience)
         notes = dict.fromkeys((*reading.notes, *problem.notes, *simulated))
         # orders are compared by forgetting itself where that is a measure
         forgetting = measures[0 if len(measures) == 1 or prepared.scheme.solves_task else 1]
@@ -195,9 +197,10 @@ def audit(
             preparation=", ".join(done),
             drawn=" and the ".join(drawn),
             cases=cases,
-            missing=_missing(problem, held),
+            missing=(*_missing(problem, held), *([replayed] if isinstance(replayed, str) else [])),
             orders=tuple(map(tuple, measured.tried.tolist())) if measured.exact else (),
             all_rows=learn_all_rows(prepared, measured, patience),
+            replay=replayed if isinstance(replayed, ReplayTable) else None,
         )
         report("done", len(STAGES), len(STAGES))
         said = say(result)

@@ -238,7 +238,7 @@ def _measures(
     """
     problem, given, test = prepared.problem, prepared.given, prepared.held_out
     named = [given, np.array(search.best.order), np.array(search.worst.order)]
-    tables = _tables(prepared, np.concatenate([tried, np.array(named)]))
+    tables = order_tables(prepared, np.concatenate([tried, np.array(named)]))
     cycles = Explicit(np.tile(given, prepared.passes))
     repeated = run(problem, cycles, len(cycles.seq), prepared.scheme, w0=prepared.w0)
     last = {"training loss": repeated.losses[-1], "forgetting": repeated.forgetting[-1]}
@@ -310,7 +310,7 @@ def _measure_along(
     return _measure(f"incremental {name}", SO_FAR, True, ends, tried, values, exact=exact)
 
 
-def _tables(prepared: Prepared, orders: IntArray) -> dict[str, Array]:
+def order_tables(prepared: Prepared, orders: IntArray) -> dict[str, Array]:
     """The values of each measure after each order, with a column for each task; forgetting has one column."""
     problem, scheme, test = prepared.problem, prepared.scheme, prepared.held_out
     parts: dict[str, list[Array]] = {}

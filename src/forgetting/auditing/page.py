@@ -243,7 +243,25 @@ def _measures(audit: Audit) -> list[Table]:
             "squares on all rows at once."
         )
         tables.append(Table("heads", "What is reached without forgetting", "", ways, tuple(reached), (note,)))
-    return tables
+    return [*tables, *_replayed(audit)]
+
+
+def _replayed(audit: Audit) -> list[Table]:
+    """The measures with some rows of each task replayed, beside none."""
+    if audit.replay is None:
+        return []
+    known = {measure.name: measure for measure in audit.measures}
+    rows = []
+    for at, name in enumerate(audit.replay.measures):
+        values = [row.values[at] for row in audit.replay.rows]
+        rows.append((name, *shown(audit, known.get(name, audit.measures[0]), values)))
+    heads = ("measure", *("none" if not row.memory else f"{row.memory} a task" for row in audit.replay.rows))
+    orders = "all orders" if audit.replay.exact else f"the same {audit.replay.orders} random orders"
+    note = (
+        f"Means over {orders} after one pass; the first rows of each task are kept, and learned together with each "
+        "later task (fg.schemes.Replay)."
+    )
+    return [Table("replay", "What replay of rows of earlier tasks would change", "", heads, tuple(rows), (note,))]
 
 
 def _randomness(audit: Audit, said: Said) -> Section:

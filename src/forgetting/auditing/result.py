@@ -19,6 +19,7 @@ from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
 from forgetting.auditing.page import along, report_of, text_of
+from forgetting.auditing.replay import ReplayTable
 from forgetting.auditing.sentences import say
 from forgetting.auditing.task_rows import Outlier, TaskRow
 from forgetting.auditing.verdict import Verdict
@@ -68,6 +69,7 @@ class Audit(ResultWithPage):
         missing: what was left out of the audit, and why.
         orders: the orders that were tried, if these are all different orders; else empty.
         all_rows: what a head reaches that learns the rows of all tasks and forgets none, and joint training.
+        replay: what replay of a few rows of each task would change; None where it means nothing, or takes too long.
     """
 
     kind = "audit"
@@ -112,6 +114,7 @@ class Audit(ResultWithPage):
     missing: tuple[str, ...] = ()
     orders: tuple[tuple[int, ...], ...] = ()
     all_rows: AllRows | None = None
+    replay: ReplayTable | None = None
 
     @property
     def num_tasks(self) -> int:

@@ -110,7 +110,7 @@ def _about_orders(audit: Audit) -> Iterator[str]:
     """The sentences about orders, which are also in the opening if there is room."""
     yield from (case.sentence for case in audit.cases)
     if audit.num_tasks > 1:
-        for part in (_accuracy, _conflict, _effect, _given, _advice, _head, _seeds):
+        for part in (_accuracy, _conflict, _effect, _given, _advice, _head, _replay, _seeds):
             yield from part(audit)
 
 
@@ -303,6 +303,28 @@ def _head(audit: Audit) -> list[str]:
         f"If nothing may be forgotten: one task after another has a {measure.name} of {given} in the given order and "
         f"{random} in random ones; a head on the same rows that forgets none (fg.{name}) has {head} in any order, and "
         f"least squares on all rows at once {joint}."
+    ]
+
+
+def _replay(audit: Audit) -> list[str]:
+    """Whether replay of a few rows of each task would help, by the measure that was asked for."""
+    found = audit.replay
+    if found is None or not audit.measures:
+        return []
+    measure = next((one for one in reversed(audit.measures) if one.is_accuracy), audit.measures[-1])
+    at, rows = found.measures.index(measure.name), found.rows[1:]
+    effects = [found.effect(measure.name, row) for row in rows]
+    if all(row.values[at] <= ROUNDING * audit.fit.start for row in found.rows) and not measure.is_accuracy:
+        return []
+    none, *values = shown(audit, measure, [row.values[at] for row in found.rows])
+    kept = [f"{row.memory} row{'s' * (row.memory > 1)} a task" for row in rows]
+    told = joined([f"{value} with {words}" for value, words in zip(values, kept, strict=True)])
+    if not any(effects):
+        return [f"Replay of up to {kept[-1]} would make no difference to the {measure.name} of a random order: {none}."]
+    helps = "would help" if min(effects) >= 0 else "would hurt" if max(effects) <= 0 else "would help or hurt"
+    return [
+        f"Replay of rows of earlier tasks {helps}: a random order has a {measure.name} of {none} without, {told} "
+        "(fg.schemes.Replay)."
     ]
 
 

@@ -128,9 +128,9 @@ class _Interpreted:
         self.scheme = scheme
         self.scale = scheme.scale_of_iterates
         self.state = read_only(state)
-        #: with several outputs, an intrinsic scheme gets the reduced problem of each of them in turn
+        #: with several outputs, an intrinsic scheme gets the reduced problem of each of them in turn, or all at once
         self.parts: tuple[Problem, ...] = ()
-        if space.geometry is not None and space.geometry.outputs is not None:
+        if space.geometry is not None and space.geometry.outputs is not None and not scheme.all_outputs:
             self.parts = cast(tuple[Problem, ...], space.geometry.each_output)
             self.memory: Any = [scheme.start(part, z, rng) for part, z in zip(self.parts, self.state, strict=True)]
         else:

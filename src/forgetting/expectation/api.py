@@ -161,7 +161,7 @@ def expect(
     with quietly():  # a scheme that diverges says so in the notes
         outcome = engine.solve(request)
     outcome.notes += notes
-    outcome.notes += _beside(request, outcome, method)
+    outcome.notes += _beside(request, outcome, method) + _remembering(request, outcome)
     if noise is not None:
         outcome.notes += ("labels have noise: values are expected over the noise and the order together",)
     diverges = growth(problem, request.scheme)
@@ -181,6 +181,21 @@ def _beside(request: Request, outcome: Outcome, method: str) -> tuple[str, ...]:
         f"{' and '.join(plain)}: simulated beside {others[0]}, which only a list of all orders has exactly; a call "
         f"without {others[0]} may have exact values",
     )
+
+
+def _remembering(request: Request, outcome: Outcome) -> tuple[str, ...]:
+    """A note on why a scheme that remembers was simulated, if that is so."""
+    scheme = request.scheme
+    if not outcome.runs or not scheme.remembers:
+        return ()
+    match scheme.memory_law:
+        case "random":
+            reason = f"what {scheme} keeps is drawn at random, so that an order does not decide its run"
+        case "iterate":
+            reason = f"what {scheme} remembers may depend on w, so that only a list of all orders is exact"
+        case _:  # the choice of the engine says where exact values take too long
+            reason = engines.get("seen").covers(request) or ""
+    return (f"simulated: {reason}",) if reason else ()
 
 
 @reports_progress

@@ -13,15 +13,18 @@ from forgetting.schemes.base import (
 )
 from forgetting.schemes.decaying import Decay
 from forgetting.schemes.descent import GradientDescent
+from forgetting.schemes.ewc import EWC
 from forgetting.schemes.generalized_ridge import GeneralizedRidge
 from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
+from forgetting.schemes.replay import Replay
 from forgetting.schemes.schedules import Scheduled
 from forgetting.schemes.weakly_regularized import WeaklyRegularized
 from forgetting.tasks.problem import Problem, as_problem
 
 __all__ = [
+    "EWC",
     "NLMS",
     "POCS",
     "SGD",
@@ -36,6 +39,7 @@ __all__ = [
     "LinearSteps",
     "OtherCoordinates",
     "RecursiveLeastSquares",
+    "Replay",
     "Ridge",
     "SGDStep",
     "Scheduled",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from forgetting.files.records import Codec, add_codec
 from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:
+    from forgetting.geometry import Geometry
+    from forgetting.schemes.affine import AffineStep
     from forgetting.schemes.linear import LinearScheme
     from forgetting.tasks.turned import TurnedTasks
 
@@ -31,6 +33,8 @@ __all__ = [
     "register",
     "registry",
 ]
+
+MemoryLaw = Literal["nothing", "set", "multiset", "order", "iterate", "random"]
 
 registry: Registry[type] = Registry("scheme")
 register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
@@ -152,6 +156,8 @@ class Scheme(ABC):
     #: True for schemes of regression that commute with rotations and never leave w_0 + row space: `learn` then gets a
     #: `Geometry` as its problem and the error z (D numbers) as w, for any d, from data or from a kernel.
     intrinsic: ClassVar[bool] = False
+    #: whether an intrinsic scheme learns all outputs at once: `learn` then gets w of shape (c, D) where there are c
+    all_outputs: ClassVar[bool] = False
     #: whether the scheme needs tasks that have a common solution
     needs_realizable: ClassVar[bool] = False
     #: whether a step depends on the single rows of a task, and not only on its loss
@@ -170,6 +176,31 @@ class Scheme(ABC):
         """Whether a step depends on earlier tasks by more than the iterate, so that a run cannot go on from its last
         iterate alone; by default, whether the class overrides `start`."""
         return type(self).start is not Scheme.start
+
+    @property
+    def memory_law(self) -> MemoryLaw:
+        """What the memory of the scheme is a function of, beside the tasks themselves.
+
+        "nothing": there is no memory that a step depends on. "set": the set of the tasks seen. "multiset": how often
+        each task was seen. "order": the order of the tasks seen. "iterate": the iterates, too. "random": random
+        numbers, too. Exact engines follow the first four, through `remember` and `affine_step`.
+
+        >>> import forgetting as fg
+        >>> [scheme.memory_law for scheme in (fg.schemes.Kaczmarz(), fg.schemes.EWC(), fg.schemes.EWC(gamma=0.5))]
+        ['nothing', 'multiset', 'order']
+        """
+        return "random" if self.random else "iterate" if self.remembers else "nothing"
+
+    def remember(self, geometry: Geometry, seen: Hashable, task: int) -> Hashable:
+        """What is remembered once the task was learned, from what was remembered before; () at step 0.
+
+        Equal values stand for equal memories: exact engines take runs together whose memories are equal.
+        """
+        return seen
+
+    def affine_step(self, geometry: Geometry, task: int, seen: Hashable) -> AffineStep | None:
+        """The step on a task in the coordinates of a geometry, where `seen` is remembered; None if it is not affine."""
+        return None
 
     @property
     def projects(self) -> bool:

@@ -24,7 +24,18 @@ from forgetting.schemes.base import Learned, LinearSteps, Scheme, SGDStep, regis
 from forgetting.schemes.schedules import Scheduled
 from forgetting.tasks.problem import Problem
 
-__all__ = ["NLMS", "SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
+__all__ = [
+    "NLMS",
+    "SGD",
+    "FiniteSteps",
+    "Kaczmarz",
+    "LinearScheme",
+    "Ridge",
+    "gains_at",
+    "growth",
+    "linear_gains",
+    "precise_gain",
+]
 
 #: names of ridge strengths, and those under which bounds cover them
 NAMED = {"fixed": "ridge tuned to k", "increasing": "ridge with an increasing strength"}
@@ -256,14 +267,19 @@ class Ridge(LinearScheme):
 
 def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
-    learned = directions.sigma[: directions.rows_learned]
+    learned = gains_at(scheme, directions.sigma[: directions.rows_learned])
+    return np.append(learned, np.zeros(len(directions.sigma) - len(learned)))
+
+
+def gains_at(scheme: LinearScheme, sigma: Array) -> Array:
+    """The scheme's gain for each singular value; an error if it gives anything but finite numbers."""
     with quietly():  # gains that are not finite are refused
-        given = np.asarray(scheme.gains(learned))
-    if given.dtype.kind not in "biuf" or given.shape != learned.shape or not np.isfinite(given).all():
+        given = np.asarray(scheme.gains(sigma))
+    if given.dtype.kind not in "biuf" or given.shape != sigma.shape or not np.isfinite(given).all():
         raise InvalidInputError(
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
         )
-    return np.append(given.astype(np.float64), np.zeros(len(directions.sigma) - len(learned)))
+    return given.astype(np.float64)
 
 
 def different_steps(steps: LinearSteps, first: int, count: int) -> tuple[list[LinearScheme], IntArray, Array]:

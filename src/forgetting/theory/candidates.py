@@ -235,6 +235,8 @@ def by_hand() -> Iterator[Instance]:
     away = ClassificationTasks([line, [[0.8, -0.6]]], [[1], [-1]])  # signed, (-0.8, 0.6)
     for order in ([0], [0, 1], [0, 0, 1]):
         yield Instance(away, Explicit(order), len(order))
+    across = RegressionTasks([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [[1.0, 1.0, 1.0]]], [[0.0, 0.0], [1.0]])
+    yield Instance(across, Explicit([0, 1]), 2, extras={"m": 1})
     # few tasks among very many that hardly matter; extras["multiplicity"] says how many
     alone = RegressionTasks([unit, [[0.0]]], [[1.0], [0.0]])
     yield Instance(alone, WithReplacement(), 1000, extras={"multiplicity": [1, 4000]})

@@ -28,7 +28,7 @@ from forgetting.theory.terms import STATUSES, Status
 from forgetting.theory.verdict import Check, CheckPaths, Draw, Kind, Missing, Settle, Sides, Verdict, always, unchanged
 
 _Made = TypeVar("_Made", bound=Callable[..., Sides] | CheckPaths)
-WHOLE = ("task", "i", "t")  # extras that are whole numbers
+WHOLE = ("task", "i", "t", "m")  # extras that are whole numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,8 @@ def seconds_of_run(request: Request) -> float:
     adaptive, readings = request.ordering.adaptive, len(request.steps)
     taken = 1.5e-4 + 4e-5 * readings + 2e-8 * readings * request.last
     if request.linear is None:
-        return taken + request.last * (3e-5 + adaptive * (2e-5 + 4e-6 * request.problem.num_tasks))
+        step = 3e-5 + 2e-4 * request.scheme.remembers  # which decompose what they remember
+        return taken + request.last * (step + adaptive * (2e-5 + 4e-6 * request.problem.num_tasks))
     step = seconds_of_step(request) + 2.5e-5 * adaptive
     if adaptive or request.every_iterate:
         geometry = request.geometry

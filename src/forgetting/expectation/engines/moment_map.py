@@ -67,6 +67,7 @@ class MomentReading(NamedTuple):
         summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
         summed_spread: E|z summed over the iterates before each step|^2, at most.
         kept: as `after`, for the directions of held-out data.
+        remembered: as `after`, for all directions, where a scheme remembers; None for all other schemes.
     """
 
     k: int
@@ -83,6 +84,7 @@ class MomentReading(NamedTuple):
     summed: Squares | None = None
     summed_spread: float = 0.0
     kept: Squares | None = None
+    remembered: Squares | None = None
 
 
 @dataclass(eq=False)

@@ -150,6 +150,8 @@ class _Conclusion:
     def _kept(self, form: Form, held_out: bool) -> Bounded:
         """The form of each distinct task just after it was learned, summed over its visits."""
         moments, reach, tables = self.moments, self._reach(final=False), self.moments.tables
+        if self.reading.remembered is not None:
+            return self._losses(form, self.reading.remembered, float(self.k), reach)
         if held_out:
             assert self.reading.kept is not None
             (high, low), doubt = self.reading.kept
