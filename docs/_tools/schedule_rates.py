@@ -200,10 +200,16 @@ def rates() -> tuple[Curves, Table, Table]:
     worst = {k: hardest(k) for k in STEPS}
     names = list(worst[STEPS[0]])
     series = [
-        Series(name, STEPS, tuple(k * worst[k][name][0] for k in STEPS), group=place) for place, name in enumerate(names)
+        Series(name, STEPS, tuple(k * worst[k][name][0] for k in STEPS), group=place)
+        for place, name in enumerate(names)
     ]
     figure = Curves(
-        "schedule-rates", "The hardest tasks found for each way to learn", "", "steps k", "k E L(w_k) / S", tuple(series)
+        "schedule-rates",
+        "The hardest tasks found for each way to learn",
+        "",
+        "steps k",
+        "k E L(w_k) / S",
+        tuple(series),
     )
     rows = []
     for name in names:
