@@ -81,11 +81,12 @@ class LinearScheme(Scheme):
         return None
 
     @classmethod
-    def _gain_pairs(cls, schemes: Sequence[Any], squares: tuple[Array, Array]) -> tuple[Array, Array] | None:
-        """The gains of several schemes of this class (rows) at squares of singular values, in numbers of two floats.
+    def _gain_table(cls, schemes: Sequence[Any], number: Any, square: Any) -> Any:
+        """The gains of several schemes of this class (rows) at squares of singular values.
 
-        None if only `gains` and `precise_gain` of single schemes are known. Schedules, whose steps have a scheme
-        each, would wait for these.
+        `square` has the squares, and `number` turns settings of the schemes, a column, into numbers of the same kind,
+        which know + - * /. None if only `gains` and `precise_gain` of single schemes are known; schedules, whose
+        steps have a scheme each, would wait for these.
         """
         return None
 
@@ -114,9 +115,8 @@ class Kaczmarz(LinearScheme):
         return Decimal(1)
 
     @classmethod
-    def _gain_pairs(cls, schemes: Sequence[Kaczmarz], squares: tuple[Array, Array]) -> tuple[Array, Array]:
-        shape = len(schemes), len(squares[0])
-        return np.ones(shape), np.zeros(shape)
+    def _gain_table(cls, schemes: Sequence[Kaczmarz], number: Any, square: Any) -> Any:
+        return number([1.0 for _ in schemes]) + number([0.0 for _ in schemes]) * square
 
 
 @register
@@ -157,14 +157,12 @@ class SGD(LinearScheme):
         return Decimal(self.step_size) * (1 if self.objective == "modified" else square)
 
     @classmethod
-    def _gain_pairs(cls, schemes: Sequence[SGD], squares: tuple[Array, Array]) -> tuple[Array, Array]:
-        from forgetting.compute import twofold
-
-        on_loss = np.array([[scheme.objective == "loss"] for scheme in schemes])
-        size = np.array([[scheme.step_size] for scheme in schemes])
-        factors = np.where(on_loss, squares[0], 1.0), np.where(on_loss, squares[1], 0.0)
-        high, low = twofold.mul(*factors, size, 0 * size)
-        return high, low
+    def _gain_table(cls, schemes: Sequence[SGD], number: Any, square: Any) -> Any:
+        plain, on_loss = (
+            number([scheme.step_size if scheme.objective == kind else 0.0 for scheme in schemes])
+            for kind in ("modified", "loss")
+        )
+        return plain + on_loss * square
 
 
 @register
@@ -257,12 +255,8 @@ class Ridge(LinearScheme):
         return square / (square + Decimal(self._strength))
 
     @classmethod
-    def _gain_pairs(cls, schemes: Sequence[Ridge], squares: tuple[Array, Array]) -> tuple[Array, Array]:
-        from forgetting.compute import twofold
-
-        lam = np.array([[scheme.lam] for scheme in schemes])
-        high, low = twofold.div(*squares, *twofold.add(*squares, lam, 0 * lam))
-        return high, low
+    def _gain_table(cls, schemes: Sequence[Ridge], number: Any, square: Any) -> Any:
+        return square / (square + number([scheme.lam for scheme in schemes]))
 
 
 def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:

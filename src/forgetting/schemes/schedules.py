@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count, takewhile
 from operator import attrgetter
 from typing import Any
@@ -50,7 +51,12 @@ class Scheduled(Scheme):
     def __post_init__(self) -> None:
         if callable(self.schedule) and not isinstance(self.schedule, type):
             return
-        given = as_list(self.schedule, "schedule, a function of the step or a list of schemes")
+        if isinstance(self.schedule, str | type) or not isinstance(self.schedule, Iterable):
+            raise InvalidInputError(
+                "schedule must be a function of the step, such as lambda t: Ridge(1 / t), or a list of schemes, got "
+                f"{self.schedule!r:.80}"
+            )
+        given = as_list(self.schedule, "schedule")
         if not given:
             raise InvalidInputError("schedule: an empty list has no scheme for step 1")
         for t, scheme in enumerate(given, 1):
@@ -73,6 +79,9 @@ class Scheduled(Scheme):
                 scheme = self.schedule(t)
             except ForgettingError as error:
                 raise InvalidInputError(f"{self}, step {t}: {error}") from error
+            except Exception as error:
+                error.add_note(f"{self}, step {t}")
+                raise
             self._keep(t, scheme)
         return self._made[t]
 
@@ -87,15 +96,19 @@ class Scheduled(Scheme):
                 f"Scheduled, step {t}: a step of {scheme} depends on the tasks before; schedule schemes whose steps "
                 "depend on w alone"
             )
-        first = scheme if t == 1 else self.made(1)
-        if _traits(scheme) != _traits(first):
-            pairs = zip(TRAITS, _traits(scheme), _traits(first), strict=True)
+        if t > 1 and _traits(scheme) != self._kind:
+            first, pairs = self.made(1), zip(TRAITS, _traits(scheme), self._kind, strict=True)
             trait, mine, others = next(pair for pair in pairs if pair[1] != pair[2])
             raise InvalidInputError(
                 f"Scheduled, step {t}: {scheme} has {trait} = {mine}, and {first} of step 1 has {others}; all "
                 "steps of a schedule must be alike in this"
             )
         self._made[t] = scheme
+
+    @cached_property
+    def _kind(self) -> Any:
+        """The traits of the scheme of step 1, which those of all steps must have."""
+        return _traits(self.made(1))
 
     # ------------------------------------------------------------------------------------------- what it states
 
@@ -144,6 +157,9 @@ class Scheduled(Scheme):
             return None
 
         def at(t: int) -> LinearStep:
+            linear = self.made(t).linear_on(problem)
+            if linear is not None:
+                return LinearStep(linear)
             steps = self.made(t).linear_steps_on(problem)
             if steps is None:
                 raise InvalidInputError(

@@ -39,7 +39,7 @@ def refusal(request: Request, *laws: type[Law], alike: bool = False) -> str | No
     if request.linear is None:
         return f"it needs a linear scheme on regression tasks, not {request.scheme}"
     if alike and not request.linear.alike:
-        return f"it needs steps that are all alike, and those of {request.scheme} are not"
+        return f"it needs steps that are all alike and keep all of w, which those of {request.scheme} do not"
     odd = [quantity.name for quantity in request.quantities if not quantity.quadratic]
     return f"{odd[0]} is not a quadratic form of w" if odd else None
 

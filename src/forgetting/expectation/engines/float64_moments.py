@@ -151,7 +151,7 @@ class Float64Moments(Moments):
         if not self._held or self._held[0][0] is not table:
             self._held[:] = [(table, self._of_table(table))]
         held = self._held[0][1]
-        return _Noise(*(part[row] for part in held)), keep
+        return _Noise._make([part[row] for part in held]), keep
 
     @cached_property
     def _held(self) -> list[tuple[Table, _Noise]]:
@@ -335,8 +335,9 @@ class Float64Moments(Moments):
         doubt = xp.clip(diagonals[1, :], 0.0, None) + noise.own * trace + noise.reading * tau
         if keep == 1:
             self._count_learnt(state, now, doubt)
-        state.after = state.after[0] + self._chance * noise.share * now, state.after[1]
-        state.after_doubt = state.after_doubt + self._chance * (noise.share * doubt + noise.slip * (now + doubt))
+        if not self.alike:
+            state.after = state.after[0] + self._chance * noise.share * now, state.after[1]
+            state.after_doubt = state.after_doubt + self._chance * (noise.share * doubt + noise.slip * (now + doubt))
         following = moved[:, :1, :]
         if stack.shape[1] > 1:
             following = xp.concat([following, self._mapped(stack[:, 1:, :], maps)], axis=1)
@@ -526,6 +527,8 @@ class Float64Moments(Moments):
             float(state.travelled),
         )
         made = super().reading(here, visits, chance, certain=certain)
+        if self.alike:
+            made = made._replace(after=self.spared(1, made.learnt))
         if state.stack[0].shape[1] == 1:
             return made
         visited = self._visited_squares(state.stack[0])

@@ -252,13 +252,13 @@ class Moments:
 
     # ------------------------------------------------------------------------------------ bounds that grow with steps
 
-    def growth(self, k: int) -> float:
-        """The factor by which k steps can multiply an error, at least 1."""
-        self.tables.known_to(k)
+    def growth(self, steps: IntArray) -> Array:
+        """The factor by which so many steps can multiply an error, at least 1."""
+        if not self.alike:
+            self.tables.known_to(int(np.max(steps, initial=0)))
+            return np.array(self.tables.grown)[steps]
         with np.errstate(over="ignore"):
-            if self.alike:
-                return float(np.float64(self.tables.grown[1]) ** k)
-            return self.tables.grown[k]
+            return np.asarray(np.float64(self.tables.grown[1]) ** steps.astype(float))
 
     @property
     def drift(self) -> float:
@@ -277,7 +277,7 @@ class Moments:
         with np.errstate(over="ignore"):
             if self.alike and (growth := np.float64(self.tables.grown[1])) != 1.0:
                 return float(drift * (growth ** (k + 1.0) - 1) / (growth - 1))
-            return float(drift * (k + 1.0) * self.growth(k))
+            return float(drift * (k + 1.0) * self.growth(np.array(k)))
 
     def begin(self, *, visits: bool) -> State:
         """The state before the first step; with `visits`, visits to each task will be counted."""

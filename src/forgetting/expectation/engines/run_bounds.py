@@ -39,9 +39,8 @@ class RunBounds:
         return self.moments.doubts.unsolved * self._grown(steps)
 
     def _grown(self, steps: IntArray) -> Array:
-        growth = np.array([self.moments.growth(k) for k in steps.tolist()])
         with np.errstate(over="ignore"):
-            return np.asarray(self.moments.unit * (steps + 1.0) * growth)
+            return np.asarray(self.moments.unit * (steps + 1.0) * self.moments.growth(steps))
 
     @property
     def knows_iterates(self) -> bool:

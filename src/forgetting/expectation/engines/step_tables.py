@@ -121,57 +121,53 @@ class StepTables:
 
     def _gains(self, schemes: Sequence[LinearScheme]) -> tuple[Pair, Array, Array]:
         """For each scheme, the gain of each direction, the sensitivity of the gains, and a bound on their errors."""
-        geometry, kinds = self.geometry, {type(scheme) for scheme in schemes}
-        made = self._together(next(iter(kinds)), schemes) if len(kinds) == 1 and len(schemes) > 1 else None
-        if made is None:
-            (plain, above, below), low = self._one_by_one(schemes)
-        else:
-            (plain, above, below), low = made
-        for scheme in (schemes[row] for row in np.flatnonzero(~np.isfinite(plain).all(axis=1)).tolist()):
-            linear_gains(geometry, scheme)  # raises
-        moving = sensitivity_of(geometry, above, below)
+        geometry, size, learned = self.geometry, len(self.geometry.sigma), self.geometry.rows_learned
+        kinds = {type(scheme) for scheme in schemes}
+        kind = kinds.pop() if len(kinds) == 1 and len(schemes) > 1 else LinearScheme
+        with quietly():
+            table = kind._gain_table(schemes, _column, self.moved**2)
+            if table is None or not np.isfinite(table).all():
+                table = np.array([self._moved(scheme) for scheme in schemes])
+        plain, above, below = table[:, :size].copy(), table[:, size : 2 * size], table[:, 2 * size :]
+        plain[:, learned:] = 0.0
+        moving, low = sensitivity_of(geometry, above, below), np.zeros_like(plain)
         vague = (8 + 4 * geometry.conditions * moving) * EPS
         vague[[scheme.solves_task for scheme in schemes]] = 0.0
         if not self.twofold:
-            return (plain, np.zeros_like(plain)), moving, vague
+            return (plain, low), moving, vague
+        made = self._together(kind, schemes)
         if made is not None:
+            plain[:, :learned], low[:, :learned] = made
             vague[:] = 4 * two_floats().UNIT
             return (plain, low), moving, vague
         for row, scheme in enumerate(schemes):
             exact = [precise_gain(scheme, square) for square in self.squares]
             if all(gain is not None for gain in exact):
-                missing = [Decimal(0)] * (plain.shape[1] - len(exact))
-                plain[row], low[row] = two_floats().from_decimals([*exact, *missing])
+                plain[row, :learned], low[row, :learned] = two_floats().from_decimals(exact)
                 vague[row] = 4 * two_floats().UNIT
         return (plain, low), moving, vague
 
-    def _together(
-        self, kind: type[LinearScheme], schemes: Sequence[LinearScheme]
-    ) -> tuple[tuple[Array, Array, Array], Array] | None:
-        """`_one_by_one`, and low parts, for schemes of a class that knows the gains of several of them; else None."""
-        size, rows, learned = len(self.moved[0]), len(schemes), self.geometry.rows_learned
-        high, low, few = np.empty((rows, size)), np.empty((rows, size)), max(1, FEW // max(1, size))
-        for at in range(0, rows, few):  # numbers that stay in the cache
-            with quietly():
-                pairs = kind._gain_pairs(schemes[at : at + few], self.moved)
-            if pairs is None:
-                return None
-            high[at : at + few], low[at : at + few] = pairs
-        plain, above, below = np.split(high, 3, axis=1)
-        plain, low = plain.copy(), low[:, : plain.shape[1]].copy()
-        plain[:, learned:], low[:, learned:] = 0.0, 0.0
-        return (plain, above, below), low
+    def _moved(self, scheme: LinearScheme) -> Array:
+        """The gains at all singular values, and at values that are a little larger and smaller, in one row."""
+        given = np.asarray(scheme.gains(self.moved))
+        if given.shape != self.moved.shape or given.dtype != np.float64 or not np.isfinite(given).all():
+            plain = linear_gains(self.geometry, scheme)  # raises, unless other dtypes or values nearby are the reason
+            sigma, wide = self.geometry.sigma, (1 + WIDTH, 1 - WIDTH)
+            return np.concatenate([plain, *(np.asarray(scheme.gains(sigma * w), dtype=np.float64) for w in wide)])
+        return given
 
-    def _one_by_one(self, schemes: Sequence[LinearScheme]) -> tuple[tuple[Array, Array, Array], Array]:
-        """The gains of each scheme, and those at singular values that are a little larger and smaller; and zeros."""
-        sigma = self.geometry.sigma
-        plain = np.array([linear_gains(self.geometry, scheme) for scheme in schemes])
-        with quietly():
-            above, below = (
-                np.array([np.asarray(scheme.gains(sigma * factor), dtype=np.float64) for scheme in schemes])
-                for factor in (1 + WIDTH, 1 - WIDTH)
-            )
-        return (plain, above, below), np.zeros_like(plain)
+    def _together(self, kind: type[LinearScheme], schemes: Sequence[LinearScheme]) -> Pair | None:
+        """The gains of several schemes of a class that knows them in numbers of two floats; else None."""
+        learned, numbers = self.geometry.rows_learned, two_floats().Numbers
+        square = numbers(self.source.squares[0][:learned], self.source.squares[1][:learned])
+        high, low = np.empty((len(schemes), learned)), np.empty((len(schemes), learned))
+        few = max(1, FEW // max(1, learned))
+        for at in range(0, len(schemes), few):  # numbers that stay in the cache
+            gains = kind._gain_table(schemes[at : at + few], lambda settings: numbers(_column(settings)), square)
+            if gains is None:
+                return None
+            high[at : at + few], low[at : at + few] = gains.high, gains.low
+        return high, low
 
     @cached_property
     def squares(self) -> list[Decimal]:
@@ -181,8 +177,12 @@ class StepTables:
         return known
 
     @cached_property
-    def moved(self) -> Pair:
-        """The squares of all singular values, and those of values that are a little larger and smaller."""
-        sigma, (high, low) = self.geometry.sigma, self.source.squares
-        above, below = (sigma * (1 + WIDTH)) ** 2, (sigma * (1 - WIDTH)) ** 2
-        return np.concatenate([high, above, below]), np.concatenate([low, 0 * above, 0 * below])
+    def moved(self) -> Array:
+        """All singular values, and values that are a little larger and smaller."""
+        sigma = self.geometry.sigma
+        return np.concatenate([sigma, sigma * (1 + WIDTH), sigma * (1 - WIDTH)])
+
+
+def _column(settings: Sequence[float]) -> Array:
+    """One setting of several schemes, as a column."""
+    return np.array(settings, dtype=np.float64)[:, None]

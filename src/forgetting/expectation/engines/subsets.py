@@ -125,9 +125,10 @@ class PermutationWalk:
             gained = self._weighted(*moments.read(self.layer.moments, self.layer.errors), chance)
             spread = max(spread, float(self.layer.weights[0] @ moments.trace(self.layer.moments[0])))
         self.travelled += spread + moments.doubts.base
-        spared = moments.spared(t, gained)
-        self.after = two_floats().add(*self.after, *spared.value)
-        self.after_doubt = self.after_doubt + spared.doubt
+        if not moments.alike:
+            spared = moments.spared(t, gained)
+            self.after = two_floats().add(*self.after, *spared.value)
+            self.after_doubt = self.after_doubt + spared.doubt
         self.layer = self._next(self.layer, chance, self.k - self.begun)
         self.k += 1
 
@@ -198,7 +199,7 @@ class PermutationWalk:
         size = tools.total(tools.mul(*spread, *layer.weights))
         total = np.full_like(counts, self.num_tasks), np.zeros_like(counts)
         share: Pair = tools.div(counts, np.zeros_like(counts), *total)  # of each task in any one visit
-        following = None
+        following, learnt = None, Squares(self.learnt, self.learnt_doubt)
         if coming and (self.epochs or self.k < self.num_tasks):
             ready, _ = self._ready()
             following = self._weighted(squares, doubts, self._chance(ready))
@@ -206,8 +207,8 @@ class PermutationWalk:
             k=self.k,
             now=self._weighted(squares, doubts, weights),
             visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
-            learnt=Squares(self.learnt, self.learnt_doubt),
-            after=Squares(self.after, self.after_doubt),
+            learnt=learnt,
+            after=moments.spared(1, learnt) if moments.alike else Squares(self.after, self.after_doubt),
             coming=following,
             visits=tools.div(self.k * counts, np.zeros_like(counts), *total),
             chance=None if following is None else share,
