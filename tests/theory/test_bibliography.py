@@ -76,7 +76,6 @@ def test_every_statement_resolves_to_its_sources():
         "karpel2026optimal",
         "mahdaviyeh2025replay",
         "li2025optimal",
-        "zhao2024statistical",
     }
 
 

@@ -102,6 +102,7 @@ LABELS = {
     "swartworth2023:spiral": ["loss", "forgetting"],
     "reshuffling": ["distances, two tasks", "loss", "distances, mean of starts"],
     "xu-ma2026": [None],
+    "zhao2024": ["matrices", "one strength"],
     "han2024:reshuffled": [None],
     "here:epochs": ["error", "loss", "forgetting", "mean of epochs"],
 }

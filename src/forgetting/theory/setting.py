@@ -46,6 +46,7 @@ SCHEMES = ("projection", "sgd", "nonexpansive", "any")
 #: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
 SCHEMES_ELSEWHERE = (
     "ridge tuned to k",
+    "ridge tuned to cycles",
     "ridge with an increasing strength",
     "gradient descent on the logistic loss",
 )
