@@ -227,7 +227,7 @@ CASES = [
     (
         "zhao2024",
         "one strength",
-        Instance(fg.RegressionTasks([[[1.0]]], [[1.0]]), CYCLE, 2, fg.schemes.Ridge(1.0)),
+        Instance(fg.RegressionTasks([[[1.0]]], [[1.0]]), CYCLE, 2, extras={"lam": 1.0}),
         (1 - 2**-0.5) * np.log(2) / 16,
         3 / 8,
     ),

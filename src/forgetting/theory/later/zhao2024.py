@@ -100,13 +100,13 @@ def _one_strength(rng: Rng, index: int) -> Instance:
     k = 2 + index % 31 if index < 31 else int(np.exp(rng.uniform(np.log(2), np.log(MOST_STEPS + 1))))
     # near the best strength, which grows like k/ln k, and far from it
     best = 4 * k / np.log(k) * np.exp(rng.uniform(-3, 1)) if index % 2 else 10.0 ** rng.uniform(-3, 3)
-    return Instance(RegressionTasks([[[1.0]]], [[1.0]]), Cyclic(), k, Ridge(float(best)))
+    return Instance(RegressionTasks([[[1.0]]], [[1.0]]), Cyclic(), k, extras={"lam": float(best)})
 
 
 @declare_claim(
     label="zhao2024",
     part="one strength",
-    statement="(1 - k^(-1/2)) ln(k)/(8k) <= E|w_k - w*|^2, ridge with any one strength, k >= 2 tasks x = 1, labels "
+    statement="(1 - k^(-1/2)) ln(k)/(8k) <= E|w_k - w*|^2, ridge with any one strength lam, k >= 2 tasks x = 1, labels "
     "w* = 1 and noise of variance 1 (all data at once: 1/k)",
     draw=_one_strength,
     source="Zhao et al. 2024, abstract (zhao2024)",
@@ -117,16 +117,14 @@ def _one_strength(rng: Rng, index: int) -> Instance:
     missing=all_of(
         lambda i: None if i.k >= 2 else "is for k >= 2",
         lambda i: None if i.k <= MOST_STEPS else f"is checked for k <= {MOST_STEPS}",
-        lambda i: None if isinstance(i.scheme, Ridge) else "is about ridge with one strength",
     ),
     labels_matter=False,
 )
-def _(instance: Instance) -> Sides:
-    k = instance.k
+def _(instance: Instance, lam: float) -> Sides:
+    k, lam = instance.k, float(lam)
     tasks = RegressionTasks([[[1.0]]] * k, [[1.0]] * k)
-    e = expect(tasks, Cyclic(), k, instance.scheme, noise=1.0, test=[([[1.0]], [1.0])] * k, quantities="test_loss")
+    e = expect(tasks, Cyclic(), k, Ridge(lam), noise=1.0, test=[([[1.0]], [1.0])] * k, quantities="test_loss")
     error = 2 * float(e.values["test_loss"])
-    lam = instance.scheme.lam if isinstance(instance.scheme, Ridge) else 0.0
     formula = (lam / (1 + lam)) ** (2 * k) * (1 - 1 / (1 + 2 * lam)) + 1 / (1 + 2 * lam)
     doubt = 2 * float(e.uncertainty["test_loss"]) + ROUNDING * error
     if abs(error - formula) > doubt:
