@@ -10,14 +10,17 @@ import pytest
 
 import forgetting as fg
 from forgetting import orderings, schemes
-from forgetting.errors import ForgettingError, NotSupportedError
+from forgetting.dynamics.space import view_of
+from forgetting.errors import ForgettingError, NotSupportedError, OrderingError
 from forgetting.orderings import laws
 
 T, K = 3, 3
+BY_SIMILARITY = orderings.PeripheryFirst, orderings.DissimilarNeighbours
 ARGUMENTS = {
     "decay": {"alpha": 0.5, "scheme": "kaczmarz"},
     "explicit": {"seq": [2, 0, 2]},
     "finite-steps": {"n": 2, "step_size": 0.05},
+    "generalized-ridge": {"matrix": [1.0, 0.5, 2.0, 0.1]},
     "ridge": {"lam": 0.5},
     "scheduled": {"schedule": lambda t: schemes.Ridge(0.5 * t)},
     "weakly-regularized": {"log_lambda": -20.0},
@@ -57,13 +60,18 @@ def refused(problem, ordering, scheme):
         return f"{type(scheme).__name__}.* is a scheme for regression tasks"
     if isinstance(scheme, schemes.WeaklyRegularized) and problem.kind != "classification":
         return "is a scheme for ClassificationTasks"
+    if isinstance(scheme, schemes.GeneralizedRidge) and (problem.linear is None or problem.linear.data is None):
+        return "needs RegressionTasks"
+    if isinstance(ordering, BY_SIMILARITY) and problem.geometry is None:
+        return "compares tasks by their rows or solutions"
     if isinstance(ordering, orderings.NormWeighted) and problem.norms is None:
         return "norm-weighted sampling needs tasks with a norm"
     return None
 
 
-def all_orders(law, problem):
+def all_orders(ordering, problem):
     """Every order of K tasks that can come, with its probability."""
+    law = ordering.law
     if isinstance(law, laws.Independent):
         p = law.probabilities(orderings.TaskView(T, problem.norms))
         return [(order, float(np.prod(p[list(order)]))) for order in product(range(T), repeat=K)]
@@ -71,14 +79,14 @@ def all_orders(law, problem):
         return [(order, 1 / 6) for order in permutations(range(T))]
     if isinstance(law, laws.Cycle):
         return [((0, 1, 2) if law.order is None else law.order, 1.0)]
-    return [(law.sequence, 1.0)]
+    return [(ordering.first(view_of(problem), K).tolist() if law.sequence is None else law.sequence, 1.0)]
 
 
 @combinations()
 def test_a_combination_runs_or_is_refused_by_name(problem, ordering, scheme):
     reason = refused(problem, ordering, scheme)
     if reason is not None:
-        with pytest.raises(NotSupportedError, match=reason):
+        with pytest.raises((NotSupportedError, OrderingError), match=reason):
             fg.run(problem, ordering, K, scheme=scheme, seed=1)
         return
     made = fg.run(problem, ordering, K, scheme=scheme, seed=1)
@@ -105,12 +113,13 @@ def exact(problem, ordering, scheme):
         return False
     if isinstance(ordering.law, laws.Unknown):
         return False
-    return not ordering.law.random or scheme.linear_on(problem) is not None
+    other = scheme.in_coordinates(problem, np.zeros(problem.point_shape))
+    return not ordering.law.random or scheme.linear_on(problem) is not None or other is not None
 
 
 @combinations(exact)
 def test_an_exact_expectation_is_the_mean_over_all_orders(problem, ordering, scheme):
-    weighted = all_orders(ordering.law, problem)
+    weighted = all_orders(ordering, problem)
     found = fg.expect(problem, ordering, K, scheme=scheme, quantities=("loss", "forgetting", "regret"))
     assert found.method != "monte-carlo"
     runs = [(fg.run(problem, orderings.Explicit(order), K, scheme=scheme), p) for order, p in weighted]

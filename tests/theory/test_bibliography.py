@@ -75,7 +75,6 @@ def test_every_statement_resolves_to_its_sources():
         "agaskar2014randomized",
         "karpel2026optimal",
         "li2025optimal",
-        "zhao2024statistical",
     }
 
 

@@ -214,6 +214,7 @@ CASES = [
     *((f"attia2025:{name}/{q}", 169, 9, {"T": 200}) for name in ("with", "without") for q in ("loss", "forgetting")),
     ("derezinski2026:random/loss", 16, 2.25, {}),
     ("cai2025:reshuffled/objective", 40, 2.5, {"eta": 0.02}),  # 2 / (0.02 * 40)
+    ("cai2025:proximal/loss", 40, 9, {}),  # 20 * 18 / 40
     ("cai2025:noise/objective", 40, 2.564, {"eta": 0.02}),  # + 0.0004 * 20 * 2 * 4
     ("jung2025:cyclic/objective", 2000, 0.04 * log(10) ** 2, {}),  # 100 cycles: (2 log 10)^2 / 100
     ("jung2025:cyclic/forgetting", 2000, 0.0016 * log(10) ** 4, {}),

@@ -228,6 +228,14 @@ CASES = [
     ("swartworth2023:spiral", "forgetting", Instance(ON_LINE, CYCLE, 2), 3 / 64, (1 + 2**0.5) / 2 * SPIRAL_2),
     # half of the orders of two tasks change the line once: F = 3/8 * 1/4 * 3/4 of half of the time, over 2
     ("xu-ma2026", None, Instance(LINES, WITH, 2), 9 / 512, 9 / 512),
+    # lam = 1 halves the error of 1 in each step and adds a quarter of the noise: 1/16 + 1/4 + 1/16, at k = 2
+    (
+        "zhao2024",
+        "one strength",
+        Instance(fg.RegressionTasks([[[1.0]]], [[1.0]]), CYCLE, 2, extras={"lam": 1.0}),
+        (1 - 2**-0.5) * np.log(2) / 16,
+        3 / 8,
+    ),
     # 1/8 sin^2 (1 + cos) cos^2 without, and (1 + cos^2)/2 in place of cos^2 with replacement
     ("reshuffling", "distances, two tasks", Instance(LINES, WITHOUT, 2), 9 / 256, 45 / 512),
     # w_1 is (1, 0), (3, 0) or (0, 0): squared distances 1, 1, 4 and losses 2/3, 2/3, 5/3
@@ -303,6 +311,7 @@ def test_every_claim_with_sides_of_its_own_has_a_value_by_hand():
     by_hand = {(label, part) for label, part, *_ in CASES}
     others = {claim.label for claim in fg.claims.all() if (claim.label, claim.part) not in by_hand}
     assert others == {
+        "zhao2024",  # its matrices: an equality
         "reduc:cl_to_kaczmarz",  # equalities whose sides are distances: 0 = 0
         "reduc:kaczmarz",
         "eq:rank1_sgd",

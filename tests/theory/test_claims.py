@@ -103,6 +103,7 @@ LABELS = {
     "reshuffling": ["distances, two tasks", "loss", "distances, mean of starts"],
     "mahdaviyeh2025": ["distance, two tasks", "replay against none", "random rows"],
     "xu-ma2026": [None],
+    "zhao2024": ["matrices", "one strength"],
     "han2024:reshuffled": [None],
     "here:epochs": ["error", "loss", "forgetting", "mean of epochs"],
 }

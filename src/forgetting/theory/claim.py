@@ -232,7 +232,7 @@ def _wrong(name: str, value: Any, problem: Problem | None) -> str | None:
         if problem is None:
             return "needs a problem"
         return None if 0 <= array < problem.num_tasks else f"there is no task {value}"
-    if name in ("gamma", "eta"):
+    if name in ("gamma", "eta", "lam"):
         return None if array.ndim == 0 and array > 0 else f"{name} is a number above 0, got {value!r}"
     dim = None if problem is None else problem.dim
     axes = 1 if name in ("w", "z", "v") else 2

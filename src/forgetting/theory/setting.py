@@ -48,6 +48,7 @@ SCHEMES = (
     "nonexpansive",
     "ridge",
     "ridge tuned to k",
+    "ridge tuned to cycles",
     "ridge with an increasing strength",
     "any",
 )

@@ -18,3 +18,4 @@ from forgetting.theory.later import table_of_sgd
 from forgetting.theory.later import worst_cases
 from forgetting.theory.later import unsolved
 from forgetting.theory.later import xu_ma2026
+from forgetting.theory.later import zhao2024

@@ -5,7 +5,7 @@ the rates, up to logarithms; the number at the greedy step is quoted in Tsipory 
 
 Cai and Diakonikolas 2025: the last iterate of SGD with steps of order 1/(T beta) in reshuffled epochs, with or without
 a common solution. Their abstract also has cyclic orders and proximal steps (ridge regularisation to the previous
-solution), without a formula.
+solution) without a formula; the rate of the average iterate stands in its place.
 
 Derezinski and Dong 2026: smooth quadratics under interpolation.
 
@@ -147,6 +147,20 @@ _small_steps("cai2025:noise", "last iterate of reshuffled epochs with small step
     note="sigma_star is the standard deviation of the gradients at w*, the minimiser of f nearest to w_0; the rate is "
     "that of E f(w_k) - f(w*).",
     noisy=True,
+)
+
+_rate(
+    "cai2025:proximal", "last iterate of ridge in cycles, its strength tuned to k", source="Cai and Diakonikolas 2025"
+)(
+    "loss",
+    T * S / K,
+    orderings=("cyclic", "reshuffled"),
+    schemes="ridge tuned to cycles",
+    range=Range(2, every="T"),
+    assumptions="convex, smooth, realizable tasks, each learned by ridge to the previous solution (a proximal step)",
+    convention="the source hides constants and logarithms",
+    note="The abstract says that the last iterate of incremental proximal steps is as good as the average one up to "
+    "logarithms, and T S / k is the rate of that; the full text, which has the strength, was not read.",
 )
 
 # Derezinski and Dong 2026 ---------------------------------------------------------------------------------------------
