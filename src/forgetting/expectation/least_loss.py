@@ -51,6 +51,14 @@ class LossOptimum(NamedTuple):
     agreeing: int
 
 
+def form_of_loss(moments: Float64Moments) -> tuple[Array, float]:
+    """H and c of the expected loss <H, E z z^T> + c, before H is multiplied by the square of `unit`."""
+    geometry = moments.geometry
+    share = geometry.counts / geometry.num_tasks
+    form = (moments.right[0].T * (0.5 * share[geometry.owner] * moments.weights(LOSS)[0])) @ moments.right[0]
+    return form, float(share @ moments.unexplained[0])
+
+
 class ExpectedLoss:
     """E L(w_k) as a function of the weights of the distinct tasks, in float64.
 
@@ -64,9 +72,7 @@ class ExpectedLoss:
         self.k, self.owner, self.count = k, geometry.owner, geometry.num_distinct
         self.forward, self.backward = moments, replace(moments, left=moments.right, right=moments.left)
         self.start, self.log_unit = moments.second()[0], 2 * np.log(moments.unit)
-        share = (geometry.counts / geometry.num_tasks)[self.owner]
-        self.form = (moments.right[0].T * (0.5 * share * moments.weights(LOSS)[0])) @ moments.right[0]
-        self.floor = float(geometry.counts @ moments.unexplained[0]) / geometry.num_tasks
+        self.form, self.floor = form_of_loss(moments)
         self.segment = k if 8.0 * k * n * n <= STORED else int(np.ceil(np.sqrt(k)))
         self.products = 6.0 * k * len(self.owner) * n * n
         kept = 8.0 * n * n * (self.segment + k / self.segment)
