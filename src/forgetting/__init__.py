@@ -19,7 +19,7 @@ from forgetting.dynamics import metrics
 from forgetting.dynamics.ensembles import Ensemble, run_many
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
-from forgetting.expectation import Expectation, compare, decay_rate, expect, optimal_weights
+from forgetting.expectation import Expectation, compare, decay_rate, expect, optimal_schedule, optimal_weights
 from forgetting.expectation.outcome import use_bound_curves
 from forgetting.sets import (
     Affine,
@@ -105,6 +105,7 @@ __all__ = [
     "load",
     "metrics",
     "one_versus_rest",
+    "optimal_schedule",
     "optimal_weights",
     "orderings",
     "reductions",

@@ -16,6 +16,7 @@ from forgetting.expectation.quantities import (
     register_quantity,
 )
 from forgetting.expectation.request import Request
+from forgetting.expectation.schedules import OptimalSchedule, optimal_schedule
 from forgetting.expectation.weights import OptimalWeights, optimal_weights
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Engine",
     "Expectation",
     "Form",
+    "OptimalSchedule",
     "OptimalWeights",
     "Outcome",
     "Quantile",
@@ -35,6 +37,7 @@ __all__ = [
     "decay_rate",
     "engines",
     "expect",
+    "optimal_schedule",
     "optimal_weights",
     "quantities",
     "register_engine",

@@ -31,6 +31,7 @@ ODDS = 6.0  # powers of ten of x / (1 - x) that are looked at for a fixed streng
 LOOKS = 4  # strengths looked at for each power of ten
 BRACKETS = 3  # lowest places of that look that are searched further
 ITERATIONS = 400  # of a local search
+SOLVED = 1e-12  # a share of the loss at the best fixed strength below which losses count as alike
 TINY = 1e-280  # a loss that counts as 0, in units of the start
 
 
@@ -131,6 +132,14 @@ class ScheduledLoss:
         require_memory(
             kept, f"the moments of {len(self.layers)} steps in dimension {n}", "use fewer steps, or fewer tasks"
         )
+
+    def least(self) -> float:
+        """The least mean loss that any w has."""
+        inner, D = self.form, self.moments.dim
+        if len(inner) == D:
+            return self.floor
+        reached = inner[D:, :D] @ np.linalg.pinv(inner[:D, :D], hermitian=True) @ inner[:D, D:]
+        return self.unit * max(0.0, float(np.trace(inner[D:, D:] - reached))) + self.floor
 
     def value(self, x: Array) -> float:
         """E L(w_k)."""
@@ -257,7 +266,7 @@ def least_scheduled(loss: ScheduledLoss, fixed: float, others: Iterable[Array]) 
     starts = [np.full(k, fixed), *others, *ramps, np.ones(k)]
     ends = [_descend(loss, np.clip(start, LOWEST, 1.0)) for start in starts]
     value, x = min(ends, key=lambda end: end[0])
-    agreeing = sum(end[0] <= value * (1 + 1e-6) for end in ends)
+    agreeing = sum(end[0] <= value * (1 + 1e-6) + SOLVED * loss.value(starts[0]) for end in ends)
     best, slopes = loss.gradient(x)
     inward = np.where((x <= LOWEST) & (slopes > 0) | (x >= 1) & (slopes < 0), 0.0, slopes)
     slope = float(np.linalg.norm(inward)) / best if best > TINY * loss.unit else 0.0

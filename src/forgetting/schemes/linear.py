@@ -7,6 +7,7 @@ the gain g depends only on the singular value. Kaczmarz, SGD, finitely many grad
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_number, as_word
 from forgetting.core.numerical import SQUARED, quietly
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.geometry import Directions, Geometry, StepGains, Subspaces
 from forgetting.schemes.base import Learned, LinearSteps, Scheme, SGDStep, register
+from forgetting.schemes.schedules import Scheduled
 from forgetting.tasks.problem import Problem
 
 __all__ = ["NLMS", "SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
+
+STRENGTHS = ("fixed", "increasing")  # of ridge, by name
 
 
 @dataclass(frozen=True)
@@ -179,21 +183,56 @@ class FiniteSteps(LinearScheme):
 class Ridge(LinearScheme):
     """Ridge to the previous solution, argmin_w L_m(w) + lam/2 |w - w_(t-1)|^2: g = sigma^2 / (sigma^2 + lam).
 
+    `lam` is a strength, or the word for one that depends on R, the largest spectral norm of the tasks, and on the
+    number k of steps of the call (the largest k, where several are given):
+
+    - "fixed": R^2 max(1, log k) in every step.
+    - "increasing": 13/3 R^2 (k+1)/(k-t+2) in step t = 1, ..., k, from about 13/3 R^2 to 13/6 R^2 (k+1).
+
+    Strengths of these kinds have worst cases of order log k / k and 1/k where some w solves all tasks (Levinstein et al.
+    2025). The constants are those of docs/schedules.md, which proves bounds for them.
+
     >>> Ridge(1.0).gains(np.array([1.0]))
     array([0.5])
+    >>> import forgetting as fg
+    >>> rising = Ridge("increasing").fitted_to(fg.families.two_lines(0.5), k=3)
+    >>> [round(rising.made(t).lam, 3) for t in (1, 2, 3)]
+    [4.333, 5.778, 8.667]
     """
 
-    lam: float
+    lam: float | Literal["fixed", "increasing"]
     nonexpansive = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
+        if isinstance(self.lam, str):
+            as_word(self.lam, STRENGTHS, "lam")
+        else:
+            object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
+
+    @property
+    def _strength(self) -> float:
+        if isinstance(self.lam, str):
+            raise InvalidInputError(f"{self} has a strength once tasks and k are known: use its fitted_to(problem, k)")
+        return self.lam
+
+    def linear_on(self, problem: Problem) -> LinearScheme | None:
+        return None if isinstance(self.lam, str) else super().linear_on(problem)
+
+    def fitted_to(self, problem: Problem, k: int) -> Scheme:
+        if not isinstance(self.lam, str):
+            return self
+        if problem.linear is None:
+            raise NotSupportedError(f"{self} is a scheme for regression tasks, not for {type(problem).__name__}")
+        size, steps = problem.linear.radius**2 or 1.0, as_count(k, "k")
+        if self.lam == "fixed":
+            return Ridge(size * max(1.0, math.log(max(steps, 1))))
+        return Scheduled(lambda t: Ridge(13 / 3 * size * (steps + 1) / (steps - t + 2)))
 
     def gains(self, sigma: Array) -> Array:
-        return sigma**2 / (sigma**2 + self.lam)
+        return sigma**2 / (sigma**2 + self._strength)
 
     def precise_gain(self, square: Decimal) -> Decimal:
-        return square / (square + Decimal(self.lam))
+        return square / (square + Decimal(self._strength))
 
     @classmethod
     def _gain_table(cls, schemes: Sequence[Ridge], number: Any, square: Any) -> Any:
