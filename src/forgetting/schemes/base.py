@@ -215,6 +215,16 @@ class Scheme(ABC):
         """
         return SGDStep(1.0, 1.0) if self.projects else None
 
+    @property
+    def known_as(self) -> str:
+        """The name under which bounds cover the scheme, beside those of its other traits; empty for most schemes."""
+        return ""
+
+    @property
+    def penalty(self) -> float | None:
+        """lam of ridge to the previous solution, where it is the same at every step; None for all other schemes."""
+        return None
+
     def settings(self) -> dict[str, Any]:
         """The arguments with which the class makes the same scheme again; None is left out."""
         known = fields(self) if is_dataclass(self) else ()

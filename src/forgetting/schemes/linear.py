@@ -26,7 +26,8 @@ from forgetting.tasks.problem import Problem
 
 __all__ = ["NLMS", "SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
 
-STRENGTHS = ("fixed", "increasing")  # of ridge, by name
+#: names of ridge strengths, and those under which bounds cover them
+NAMED = {"fixed": "ridge tuned to k", "increasing": "ridge with an increasing strength"}
 
 
 @dataclass(frozen=True)
@@ -205,9 +206,17 @@ class Ridge(LinearScheme):
 
     def __post_init__(self) -> None:
         if isinstance(self.lam, str):
-            as_word(self.lam, STRENGTHS, "lam")
+            as_word(self.lam, tuple(NAMED), "lam")
         else:
             object.__setattr__(self, "lam", as_number(self.lam, "lam", above=0))
+
+    @property
+    def known_as(self) -> str:
+        return NAMED[self.lam] if isinstance(self.lam, str) else "ridge"
+
+    @property
+    def penalty(self) -> float | None:
+        return None if isinstance(self.lam, str) else self.lam
 
     @property
     def _strength(self) -> float:

@@ -255,20 +255,24 @@ def evaluate(
     if not steps:
         raise InvalidInputError("k is empty; give at least one number of steps")
     ordering = as_covered(ordering, problem)
+    given = None if scheme is None else as_scheme(scheme)
     if isinstance(problem, Problem):
-        scheme = None if scheme is None else as_scheme(scheme).fitted_to(problem, max(steps))
+        scheme = None if given is None else given.fitted_to(problem, max(steps))
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
         raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")
     setting = Setting.of(problem, w0, scheme, ordering, **more)
     shape = setting if isinstance(problem, Setting) else as_regression(problem)
-    schemes = describe_scheme(scheme, shape, setting.radius)[0]
+    named = describe_scheme(given, shape, setting.radius)[0]
+    schemes = describe_scheme(scheme, shape, setting.radius)[0] | named
+    fitted_alone = {given.known_as} if given is not None and scheme is not given else set()
     limit = as_scheme(scheme).short_of_its_limit if scheme is not None else ""
     rows: list[Row] = []
     for step in steps:
         orderings = describe_ordering(ordering, shape, step)
         over = _runs_out(ordering, setting.T, step)
-        rated = [_row(bound, setting, step, orderings, schemes, over, limit) for bound in all_bounds()]
+        stated = schemes if step == max(steps) else schemes - fitted_alone  # strengths are fitted to the last step
+        rated = [_row(bound, setting, step, orderings, stated, over, limit) for bound in all_bounds()]
         if "i.i.d." in orderings and _descends_on_the_loss(scheme):
             rated += _on_the_loss(rated, setting, "with replacement" in orderings)
         rows += _mark(rated)

@@ -42,13 +42,17 @@ ORDERINGS = (
 #: Why no statement is about an ordering that `describe_ordering` gives no name.
 LEARNS_ALWAYS = 'covers orderings that learn a task at every step, and this one may say "no update"'
 #: What `describe_scheme` reads off a scheme.
-SCHEMES = ("projection", "sgd", "nonexpansive", "any")
-#: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
-SCHEMES_ELSEWHERE = (
+SCHEMES = (
+    "projection",
+    "sgd",
+    "nonexpansive",
+    "ridge",
     "ridge tuned to k",
     "ridge with an increasing strength",
-    "gradient descent on the logistic loss",
+    "any",
 )
+#: Schemes of other papers that no scheme of this library states to be: their bounds are listed, and never apply.
+SCHEMES_ELSEWHERE = ("gradient descent on the logistic loss",)
 #: Kinds of problems.
 PROBLEMS: tuple[ProblemKind, ...] = get_args(ProblemKind)
 
@@ -111,6 +115,7 @@ class Setting:
         mean_projection: the Frobenius norm of sum_m p_m P_m, P_m as above.
         eta: step size of SGD.
         beta: smoothness of the SGD objective (1 for the modified one, R^2 for the loss).
+        penalty: lam of ridge to the previous solution with one strength.
         sigma: standard deviation of the stochastic gradients.
         G: largest norm of a stochastic gradient.
         previous_loss: E L(w_(k-1)), for `lem:in_to_all_sample`.
@@ -142,6 +147,7 @@ class Setting:
     mean_projection: float | None = None
     eta: float | None = None
     beta: float | None = None
+    penalty: float | None = None
     sigma: float | None = None
     G: float | None = None
     previous_loss: float | None = None
@@ -155,7 +161,7 @@ class Setting:
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, as_count(value, name, least=least))
         drawn = ("weight_ratio", "rarest_draw", "spectral_gap", "contraction", "rank_weighted", "mean_projection")
-        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "sigma", "G"):
+        for name in ("dist_sq", "radius", "rank_avg", "radius_sq_mean", *drawn, "penalty", "sigma", "G"):
             if (value := getattr(self, name)) is not None or name in ("dist_sq", "radius"):
                 object.__setattr__(self, name, as_number(value, name, least=0, below=HUGE))
         for name in ("eta", "beta", "previous_loss"):  # the range of eta and beta is a matter for each bound
@@ -263,7 +269,7 @@ class Setting:
         if isinstance(problem, Setting):
             if scheme is not None:
                 _, eta, beta = describe_scheme(scheme, radius=problem.radius)
-                more = {"eta": eta, "beta": beta, **more}
+                more = {"eta": eta, "beta": beta, "penalty": as_scheme(scheme).penalty, **more}
             return replace(problem, **more)
         for name in ("eta", "beta"):
             if name in more:
@@ -276,12 +282,13 @@ class Setting:
         linear = problem.linear
         base = _of_sets(problem, start) if linear is None else _of_linear(linear, start, ordering)
         _, eta, beta = describe_scheme(scheme, as_regression(problem), base.radius)
+        penalty = None if scheme is None else as_scheme(scheme).penalty
         drawn = _drawn(as_regression(problem), ordering)
         if linear is not None and not linear.realizability.holds:
             drawn |= {"misfit": _misfit(linear, start, scheme, ordering)}
         if "spectral_gap" in more:
             drawn.pop("contraction", None)
-        return replace(base, **{"eta": eta, "beta": beta, **drawn, **more})
+        return replace(base, **{"eta": eta, "beta": beta, "penalty": penalty, **drawn, **more})
 
 
 def as_covered(ordering: OrderingLike, problem: Problem | Setting) -> Ordering | str:
@@ -427,7 +434,7 @@ def describe_scheme(
     scheme = as_scheme(scheme)
     step = scheme.as_sgd(radius)
     named = {"projection": scheme.projects, "sgd": step is not None, "nonexpansive": scheme.nonexpansive}
-    tags = frozenset({"any", *(name for name, states in named.items() if states)})
+    tags = frozenset({"any", *(name for name, states in named.items() if states)} | ({scheme.known_as} - {""}))
     return (tags, None, None) if step is None else (tags, step.step_size, step.smoothness)
 
 

@@ -11,6 +11,7 @@ from forgetting.theory.later import conjectures
 from forgetting.theory.later import proved_here
 from forgetting.theory.later import reshuffled_epochs
 from forgetting.theory.later import reshuffling
+from forgetting.theory.later import ridge_strengths
 from forgetting.theory.later import swartworth2023
 from forgetting.theory.later import table_of_sgd
 from forgetting.theory.later import worst_cases

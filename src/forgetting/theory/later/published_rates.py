@@ -16,8 +16,8 @@ Jung et al. 2025: a fixed number of gradient steps on the logistic loss of each 
 such scheme, so that these rates are listed and never apply.
 
 Levinstein et al. 2025: continual regression with ridge regularisation to the previous solution, whose strength is tuned
-to k, or grows along the run. No scheme of this library states that it is tuned so, so that these rates are listed and
-never apply.
+to k, or grows along the run. Their abstract has the rates; `Ridge("fixed")` and `Ridge("increasing")` are strengths of
+these kinds with constants of this library, for which docs/schedules.md proves bounds (`ridge_strengths.py`).
 
 Gower and Richtarik, and Strohmer and Vershynin: linear rates of E|w_k - w*|^2, where w* is the solution nearest to w_0.
 w_0 - w* is then in the joint row space of the tasks, of which E P = sum_m p_m P_m has the least eigenvalue lambda, and
@@ -272,9 +272,10 @@ _logistic("jung2025:cyclic", "gradient descent on classification tasks in cycles
 
 _regularised = partial(
     _rate,
-    source="Levinstein et al. 2025",
+    source="Levinstein et al. 2025, abstract",
     orderings=WITH,
     assumptions="jointly realizable tasks, each learned by ridge to the previous solution at a prescribed strength",
+    convention="the source hides constants; its own strengths may have others than those of this library",
 )
 _regularised("levinstein2025:fixed", "regularised continual regression, fixed strength")(
     "loss", S * logarithm(K) / K, schemes="ridge tuned to k", range=Range(2)
