@@ -167,14 +167,16 @@ def _condition(matrix: Array) -> float:
 
 
 class _Defined:
-    """The step and the loss of every task of an instance, by their definitions."""
+    """The step and the loss of every task of an instance, by their definitions; k steps of ridge have k strengths."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, k: int) -> None:
         problem = instance.posed
-        step = (instance.scheme or natural_scheme(problem)).as_sgd(radius=2.0)
-        if step is None:
-            raise NotSupportedError(f"{instance.scheme} is not a projection or a gradient step")
-        self.size, self.on_loss = step.step_size, step.smoothness != 1
+        scheme = instance.scheme or natural_scheme(problem)
+        fitted, step = scheme.fitted_to(problem, k), scheme.as_sgd(radius=2.0)
+        self.strengths = [fitted.at_step(t).penalty for t in range(1, k + 1)] if scheme.known_as else None
+        if step is None and self.strengths is None:
+            raise NotSupportedError(f"{instance.scheme} is not a projection, a gradient step or ridge")
+        self.size, self.on_loss = (1.0, True) if step is None else (step.step_size, step.smoothness != 1)
         self.members = problem.members if problem.linear is not problem else ()
         self.signed = [problem.signed_rows(task) for task in range(problem.num_tasks)]
         self.data: list[tuple[Array, Array]] = []
@@ -186,14 +188,16 @@ class _Defined:
                 raise NotSupportedError(f"a task has a condition number above {MOST_CONDITION:g}")
         self.radius = float(problem.radius or 1.0)
 
-    def learn(self, task: int, points: Array) -> Array:
-        """One step on the task from each point."""
+    def learn(self, task: int, points: Array, strength: float | None = None) -> Array:
+        """One step on the task from each point; of ridge, if a strength is given."""
         if self.members:
             moved = np.array([nearest(self.members[task], w) for w in points]).reshape(points.shape)
             return np.asarray(points + self.size * (moved - points))
         matrix, label = self.data[task]
         missed = matrix @ points.T - label[:, None]
         way = matrix.T @ missed if self.on_loss else np.linalg.lstsq(matrix, missed, rcond=None)[0]
+        if strength is not None:
+            way = np.linalg.solve(matrix.T @ matrix + strength * np.eye(len(way)), way)
         return np.asarray(points - self.size * way.T)
 
     def losses(self, points: Array) -> Array:
@@ -218,7 +222,7 @@ class _Defined:
         for t in range(orders.shape[1]):
             for task in np.unique(orders[:, t]):
                 on = orders[:, t] == task
-                points[on, t + 1] = self.learn(int(task), points[on, t])
+                points[on, t + 1] = self.learn(int(task), points[on, t], self.strengths[t] if self.strengths else None)
         return points
 
     def solution(self, start: Array) -> Array | None:
@@ -252,7 +256,7 @@ def expectations(instance: Instance, k: int) -> dict[str, Value]:
         raise NotSupportedError(f"the orders of {instance.ordering} cannot be listed")
     if T > MOST_TASKS or k > MOST_REPLAYED or orders_needed(instance, k) > few:
         raise NotSupportedError("too many orders, or too long ones, to walk through")
-    defined, orders = _Defined(instance), all_orders(instance, k)
+    defined, orders = _Defined(instance, k), all_orders(instance, k)
     share = _chances(instance, law) if isinstance(law, Independent) else np.full(T, 1 / T)
     chances = np.prod(share[orders], axis=1) if isinstance(law, Independent) else np.full(len(orders), 1 / len(orders))
     points = defined.along(orders, instance.start)
@@ -299,7 +303,7 @@ def replay(instance: Instance, order: IntArray, iterates: Array) -> None:
     if isinstance(law, Permutation):
         _agree("number of different tasks", len(set(order.tolist())), len(order), 0.0)
     try:
-        points = _Defined(instance).along(order[None], instance.start)[0]
+        points = _Defined(instance, len(order)).along(order[None], instance.start)[0]
     except NotSupportedError:
         return
     _agree("iterates", iterates, points, 100 * APART * float(np.max(np.abs(points))))
@@ -330,7 +334,7 @@ def losses_after(instance: Instance, orders: IntArray, tasks: IntArray) -> Array
     >>> losses_after(case, np.array([[0], [0]]), np.array([0, 1])).round(12)
     array([0.  , 0.25])
     """
-    defined = _Defined(instance)
+    defined = _Defined(instance, orders.shape[1])
     last = defined.losses(defined.along(orders, instance.start)[:, -1])
     return np.asarray(last[np.arange(len(orders)), tasks])
 
