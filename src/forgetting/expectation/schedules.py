@@ -235,7 +235,7 @@ def optimal_schedule(
 
     def valued(scheme: Scheme) -> tuple[float, float]:
         e = expect(problem, ordering, steps, scheme, w0, quantities="loss", patience=np.inf, noise=noise)
-        return float(e.loss), float(e.uncertainty.get("loss", 0.0))
+        return float(e.loss), float(e.uncertainty["loss"])
 
     alone, found = float(used.strength(np.array(fixed))), used.strength(optimum.x)
     plain, increasing, by_log = (valued(scheme) for scheme in (Kaczmarz(), *named))
