@@ -24,6 +24,7 @@ EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
         ("docs/solve.md", 25),
         ("docs/worst-cases.md", 8),
         ("docs/heads.md", 15),
+        ("docs/schedules.md", 12),
         ("docs/class-orders.md", 12),
     ],
 )
