@@ -317,7 +317,7 @@ def _proof(
     if value - least <= ALIKE * least + doubt + SOLVED * start:
         return "optimal: no w has a smaller mean loss"
     square = geometry.sigma[: geometry.rows_learned] ** 2
-    equal = float(np.ptp(square)) <= ALIKE * float(np.max(square, initial=0.0))
+    equal = not len(square) or float(np.ptp(square)) <= ALIKE * float(np.max(square))
     if steps == 1 and (word != "ridge" or equal):
         return "optimal: after one step the loss is a convex parabola in the gain"
     if word != "step" and request.realizable and value <= converged and _orthogonal(geometry):
