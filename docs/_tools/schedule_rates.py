@@ -2,10 +2,10 @@
 
 `python docs/_tools/schedule_rates.py docs/images` computes both in some minutes and prints the tables.
 
-The tasks are single rows of norm 1 (R = 1, |w_0 - w*| = 1), drawn uniformly: a *rare* row among tasks of norm 0, and the
-lines in levels of `forgetting.tasks.levels`, with one edge (equiangular lines, two of them are "two lines"), two or three
-edges. A step of gain g maps the mean squares alpha of the coordinates of each level by I - 2 g C + g^2 D, so that 10^5
-steps with gains of their own take milliseconds, and their gradient too.
+The tasks are single rows of norm 1 (R = 1, |w_0 - w*| = 1), drawn uniformly: a *rare* row among tasks of norm 0, and
+the lines in levels of `forgetting.tasks.levels`, with one edge (equiangular lines, two of them are "two lines"), two or
+three edges. A step of gain g maps the mean squares alpha of the coordinates of each level by I - 2 g C + g^2 D, so that
+10^5 steps with gains of their own take milliseconds, and their gradient too.
 """
 
 from __future__ import annotations
@@ -164,9 +164,8 @@ def instances(k: int) -> list[Lines]:
     for times in np.geomspace(0.02, 2, 14):
         steps = max(2, round(times * k))
         for size in {max(1, round(0.4 * steps)), 1}:
-            for share in (0.3, 0.5, 1.0, 2.0, 4.0):
-                if 0 < share / (steps + 2) < 1:
-                    found.append(Lines.of(Levels((1, size), (1,), (share / (steps + 2),))))
+            shares = [share / (steps + 2) for share in (0.3, 0.5, 1.0, 2.0, 4.0) if share < steps + 2]
+            found += [Lines.of(Levels((1, size), (1,), (share,))) for share in shares]
         if steps >= 10:
             found.append(Lines.of(worst_levels(steps)))
     return found
@@ -202,10 +201,16 @@ def rates() -> tuple[Curves, Table, Table]:
     worst = {k: hardest(k) for k in STEPS}
     names = list(worst[STEPS[0]])
     series = [
-        Series(name, STEPS, tuple(k * worst[k][name][0] for k in STEPS), group=place) for place, name in enumerate(names)
+        Series(name, STEPS, tuple(k * worst[k][name][0] for k in STEPS), group=place)
+        for place, name in enumerate(names)
     ]
     figure = Curves(
-        "schedule-rates", "The hardest tasks found for each way to learn", "", "steps k", "k E L(w_k) / S", tuple(series)
+        "schedule-rates",
+        "The hardest tasks found for each way to learn",
+        "",
+        "steps k",
+        "k E L(w_k) / S",
+        tuple(series),
     )
     rows = []
     for name in names:
