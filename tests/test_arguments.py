@@ -43,6 +43,7 @@ TAKES_ORDERING = {
     "certify": lambda order, scheme: fg.certify(TASKS, order, 2, scheme).to_json(),
     "evaluate": lambda order, scheme: [str(row) for row in fg.bounds.evaluate(TASKS, order, 3, scheme=scheme)],
     "Setting.of": lambda order, scheme: fg.bounds.Setting.of(TASKS, None, scheme, order),
+    "optimal_schedule": lambda order, scheme: fg.optimal_schedule(TASKS, order, 2).loss,
     "Instance": lambda order, scheme: str(fg.claims.Instance(TASKS, order, 3, scheme)),
 }
 TAKES_SCHEME = {

@@ -553,6 +553,7 @@ ARGUMENTS = {
     "a step": (ROWS.at, "k"),
     "rows": (lambda value: ROWS.to_latex(rows=value), "rows"),
     "a goal": (fg.optimal_weights.__get__(TASKS), "goal"),
+    "a kind of strengths": (lambda value: fg.optimal_schedule(TASKS, "cyclic", 2, value), "kind"),
     "a table": (fg.bounds.table, "the name of a table"),
     "orderings": (lambda value: fg.bounds.crossovers(d=3, T=3, rank_avg=1, orderings=value), "orderings"),
     "a claim": (fg.claims.get, "no claim"),

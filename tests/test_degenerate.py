@@ -32,6 +32,7 @@ CALLS = {
     "certify": lambda problem, order, k: str(fg.certify(problem, order, k)),
     "decay_rate": lambda problem, order, k: fg.decay_rate(problem, order),
     "optimal_weights": lambda problem, order, k: str(fg.optimal_weights(problem, "loss", max(k, 1))),
+    "optimal_schedule": lambda problem, order, k: str(fg.optimal_schedule(problem, order, max(k, 1))),
 }
 
 

@@ -25,6 +25,8 @@ EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
         ("docs/worst-cases.md", 8),
         ("docs/heads.md", 15),
         ("docs/delta-rule.md", 18),
+        ("docs/schedules.md", 12),
+        ("docs/learning-rules.md", 20),
         ("docs/class-orders.md", 12),
     ],
 )

@@ -112,6 +112,8 @@ RESULTS = {
     "frontier": lambda: fg.worstcase.frontier("loss", T=[2, 3], k=[1, 2, 4]),
     "optimal weights": lambda: fg.optimal_weights(sparse()),
     "optimal weights at one step": lambda: fg.optimal_weights(gaussian(), "loss", k=3),
+    "optimal schedule": lambda: fg.optimal_schedule(gaussian(), "cyclic", k=12),
+    "optimal schedule of a step": lambda: fg.optimal_schedule(gaussian(), RANDOM, 1, "step"),
 }
 OTHERS = {
     "bound": lambda: fg.bounds.get("thm:cl_by_sgd_main/loss"),

@@ -2,10 +2,10 @@
 
 `python docs/_tools/schedule_rates.py docs/images` computes both in some minutes and prints the tables.
 
-The tasks are single rows of norm 1 (R = 1, |w_0 - w*| = 1), drawn uniformly: a *rare* row among tasks of norm 0, and the
-lines in levels of `forgetting.tasks.levels`, with one edge (equiangular lines, two of them are "two lines"), two or three
-edges. A step of gain g maps the mean squares alpha of the coordinates of each level by I - 2 g C + g^2 D, so that 10^5
-steps with gains of their own take milliseconds, and their gradient too.
+The tasks are single rows of norm 1 (R = 1, |w_0 - w*| = 1), drawn uniformly: a *rare* row among tasks of norm 0, and
+the lines in levels of `forgetting.tasks.levels`, with one edge (equiangular lines, two of them are "two lines"), two or
+three edges. A step of gain g maps the mean squares alpha of the coordinates of each level by I - 2 g C + g^2 D, so that
+10^5 steps with gains of their own take milliseconds, and their gradient too.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ STEPS = (10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000)
 LOWEST = 1e-9  # the least gain
 SEARCHED = 100  # steps up to which tasks of the adversarial search are tried
 BEST_FIXED, BEST = "best fixed strength of the tasks", "best schedule of the tasks"
-TASKS = (4, 8, 16, 32, 64, 128, 256)
-DIM, ROWS, NOISE, SEEDS = 40, 4, 0.3, 3  # of the random tasks: dimension, rows a task, noise of labels, repetitions
+TASKS = (8, 16, 32, 64, 128)  # numbers of tasks that are drawn, and those of the expectation over all random tasks
+LATER = tuple(round(10**power) for power in np.linspace(1, 6, 21))
+DIM, ROWS, NOISE, SEEDS = 20, 10, 0.5, 2  # of the random tasks: dimension, rows a task, noise of labels, repetitions
+SPECTRA = 500
 
 
 @njit(cache=True)
@@ -162,9 +164,8 @@ def instances(k: int) -> list[Lines]:
     for times in np.geomspace(0.02, 2, 14):
         steps = max(2, round(times * k))
         for size in {max(1, round(0.4 * steps)), 1}:
-            for share in (0.3, 0.5, 1.0, 2.0, 4.0):
-                if 0 < share / (steps + 2) < 1:
-                    found.append(Lines.of(Levels((1, size), (1,), (share / (steps + 2),))))
+            shares = [share / (steps + 2) for share in (0.3, 0.5, 1.0, 2.0, 4.0) if share < steps + 2]
+            found += [Lines.of(Levels((1, size), (1,), (share,))) for share in shares]
         if steps >= 10:
             found.append(Lines.of(worst_levels(steps)))
     return found
@@ -247,21 +248,45 @@ def best_strength(T: int) -> float:
     return 10.0 ** float(minimize_scalar(error, bounds=(-2.0, 3.0), method="bounded", options={"xatol": 1e-3}).x)
 
 
+def best_over_random_tasks() -> dict[int, float]:
+    """The same in expectation over the tasks: their rows are Gaussian, so that a step is the same in all directions.
+
+    E|z|^2 becomes a E|z|^2 + b, where a and b are means over the eigenvalues of X^T X, here those of 500 random X.
+    """
+    rng = np.random.default_rng(0)
+    squares = np.array([np.linalg.svd(rng.standard_normal((ROWS, DIM)) / np.sqrt(DIM))[1] for _ in range(SPECTRA)]) ** 2
+
+    def error(power: float, T: int) -> float:
+        lam = 10.0**power
+        kept = 1 - np.mean(np.sum(1 - (lam / (squares + lam)) ** 2, axis=1)) / DIM
+        added = NOISE**2 * np.mean(np.sum(squares / (squares + lam) ** 2, axis=1))
+        return float(kept**T + added * (1 - kept**T) / (1 - kept))
+
+    def best(T: int) -> float:
+        return 10.0 ** float(minimize_scalar(error, args=(T,), bounds=(-2.0, 6.0), method="bounded").x)
+
+    return {T: best(T) for T in LATER}
+
+
 def strengths_over_tasks() -> tuple[Curves, Table]:
     """lambda*(T) beside c T / ln T, with c from the largest T."""
-    best = {T: best_strength(T) for T in TASKS}
-    last = TASKS[-1]
-    scale = best[last] * np.log(last) / last
-    beside = {T: float(scale * T / np.log(T)) for T in TASKS}
+    drawn_tasks, expected = {T: best_strength(T) for T in TASKS}, best_over_random_tasks()
+    last = LATER[-1]
+    scale = expected[last] * np.log(last) / last
+    beside = {T: float(scale * T / np.log(T)) for T in LATER}
     figure = Curves(
         "best-strength", "The best fixed ridge strength over the number of tasks", "", "number of tasks T", "strength",
         (
-            Series("best", TASKS, tuple(best.values()), label="best fixed strength"),
-            Series("law", TASKS, tuple(beside.values()), role="reference", label="c T / ln T"),
+            Series("drawn", TASKS, tuple(drawn_tasks.values()), label="fg.expect on random tasks"),
+            Series("expected", LATER, tuple(expected.values()), label="expected over random tasks"),
+            Series("law", LATER, tuple(beside.values()), role="reference", label="c T / ln T"),
         ),
     )  # fmt: skip
-    rows = tuple((T, round(best[T], 3), round(beside[T], 3), round(best[T] * np.log(T) / T, 4)) for T in TASKS)
-    return figure, Table("best-strength", "", "", ("T", "lambda*", "c T / ln T", "lambda* ln T / T"), rows)
+    rows = tuple(
+        (T, round(expected[T], 3), round(beside[T], 3), round(float(expected[T] * np.log(T) / T), 4)) for T in LATER
+    )
+    own = tuple((T, round(value, 3), "", round(float(value * np.log(T) / T), 4)) for T, value in drawn_tasks.items())
+    return figure, Table("best-strength", "", "", ("T", "lambda*", "c T / ln T", "lambda* ln T / T"), own + rows)
 
 
 if __name__ == "__main__":

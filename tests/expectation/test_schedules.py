@@ -1,4 +1,4 @@
-"""Optimal schedules: gradients by differences, grids, known answers, certificates, and losses that are nowhere worse."""
+"""Optimal schedules: gradients by differences, grids, known answers, certificates, losses that are nowhere worse."""
 
 from itertools import permutations, product
 
@@ -7,13 +7,19 @@ import pytest
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.expectation import schedules, scheduled_loss
+from forgetting.expectation import scheduled_loss, schedules
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines.exact import float64_map
 from forgetting.expectation.scheduled_loss import ScheduledLoss
 from forgetting.schemes import SGD, Kaczmarz, Ridge, Scheduled
 
-ORDERS = ["with-replacement", fg.orderings.WithReplacement([1, 2, 3, 4]), "without-replacement", "reshuffled", [2, 0, 2, 1]]
+ORDERS = [
+    "with-replacement",
+    fg.orderings.WithReplacement([1, 2, 3, 4]),
+    "without-replacement",
+    "reshuffled",
+    [2, 0, 2, 1],
+]
 
 
 def random_tasks(seed, *, count=4, d=3, noise=0.0, outputs=None, clone=False):
@@ -65,7 +71,10 @@ def test_the_gradient_is_that_of_differences(ordering, kind):
 
 def test_the_loss_is_the_mean_over_all_orders():
     tasks, w0 = random_tasks(1, count=3, noise=0.5), np.array([0.3, -1.0, 2.0])
-    everything = {"with-replacement": list(product(range(3), repeat=3)), "without-replacement": list(permutations(range(3)))}
+    everything = {
+        "with-replacement": list(product(range(3), repeat=3)),
+        "without-replacement": list(permutations(range(3))),
+    }
     for ordering, orders in everything.items():
         loss, used = function_of(tasks, ordering, 3, w0=w0)
         x = np.array([0.9, 0.4, 0.2])
@@ -223,7 +232,7 @@ def test_a_result_shows_itself_and_reloads(tmp_path):
 
 def test_bad_input_is_named():
     tasks = random_tasks(0)
-    with pytest.raises(InvalidInputError, match="kind.*'rigde'"):
+    with pytest.raises(InvalidInputError, match=r"kind.*'rigde'"):
         fg.optimal_schedule(tasks, "cyclic", 3, "rigde")
     with pytest.raises(InvalidInputError, match="k must be at least 1, got 0"):
         fg.optimal_schedule(tasks, "cyclic", 0)
@@ -236,7 +245,7 @@ def test_bad_input_is_named():
     many = fg.families.gaussian(T=20, d=3, rank=1, seed=0)
     with pytest.raises(NotSupportedError, match="sets of tasks"):
         fg.optimal_schedule(many, "without-replacement", 20)
-    with pytest.raises(InvalidInputError, match="lam.*'rising'"):
+    with pytest.raises(InvalidInputError, match=r"lam.*'rising'"):
         Ridge("rising")
     with pytest.raises(InvalidInputError, match="fitted_to"):
         Ridge("fixed").gains(np.ones(1))

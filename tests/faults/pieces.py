@@ -606,6 +606,8 @@ GOOD_FOR = {
     "registry.named": {"name": ["'Sgd'"]},
     "registry.__contains__": {"name": ["'sgd'"]},
     "fg.Ensemble.__getitem__": {"i": ["1", "-1"]},
+    "OptimalSchedule.save": {"path": ["'written.npz'"]},
+    "OptimalSchedule.load": {"path": ["saved(fg.optimal_schedule(tasks(), 'cyclic', 2))"]},
     "OptimalWeights.save": {"path": ["'written.npz'"]},
     "OptimalWeights.load": {"path": ["saved(fg.optimal_weights(tasks()))"]},
     "Report.from_dict": {"data": ["small_audit().to_report().to_dict()"]},
@@ -970,6 +972,7 @@ OBJECTS = {
 #: objects of classes that have no public name
 OTHERS = {
     "registry": "fg.schemes.registry",
+    "OptimalSchedule": "fg.optimal_schedule(tasks(), 'cyclic', 2)",
     "OptimalWeights": "fg.optimal_weights(tasks())",
     "Report": "small_audit().to_report()",
     "Measure": "small_audit().measures[0]",

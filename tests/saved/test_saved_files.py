@@ -255,6 +255,11 @@ KINDS: dict[str, Kind] = {
         lambda path: type(fg.optimal_weights(fg.families.two_lines(0.5))).load(path),
         "probabilities", "value", "uniform", "goal", "k",
     ),
+    "optimal_schedule": saved(
+        lambda: fg.optimal_schedule(gaussian(), RANDOM, 3),
+        lambda path: type(fg.optimal_schedule(fg.families.two_lines(0.5), "cyclic", 1)).load(path),
+        "strengths", "loss", "fixed_strength", "fixed_loss", "unregularised", "by", "k",
+    ),
     "evaluation": Kind(
         ".npz", lambda path: fg.bounds.evaluate(gaussian(), RANDOM, [10, 300]).save(path),
         fg.bounds.Evaluation.load, of_rows,

@@ -226,6 +226,9 @@ CASES = [
       for q in ("loss", "forgetting")),
     ("levinstein2025:fixed/loss", 16, 4.5 * log(2), {}),
     ("levinstein2025:increasing/loss", 9, 2, {}),
+    ("here:ridge/loss", 1, 12 * 0.384905, {"penalty": 3}),  # (1 + 3/9) * 9 u(1)
+    ("here:ridge/loss/fixed", 1, 18 * 0.384905, {}),  # (1 + 1) * 9 u(1): R^2 in place of R^2 log 1
+    ("here:ridge/loss/increasing", 8, 1225 / 78, {}),  # 1225 * 18 / (156 * 9)
     ("tsipory2025:single-pass/loss/lower", 29, 1.05, {"T": 29}),  # (15/240 - 1/240) * 18
     ("tsipory2025:repeated/loss", 27, 6, {}),
 ]  # fmt: skip

@@ -234,7 +234,7 @@ def test_a_setting_with_a_step_size_is_sgd():
 
 def test_other_schemes_get_only_what_covers_them():
     rows = evaluate(TASKS, orderings.WithReplacement(), 9, scheme=fg.schemes.Ridge(0.1))
-    assert {row.bound.label for row in rows.applicable()} == {"trivial"}
+    assert {row.bound.label for row in rows.applicable()} == {"trivial", "here:ridge"}
     assert {row.quantity for row in rows.applicable()} == {
         *("loss", "forgetting", "next_loss", "residual", "regret", "error")
     }
@@ -401,10 +401,30 @@ def test_a_scheme_short_of_its_limit_and_schemes_of_other_papers_are_told_so():
     reason = rows["cor:pocs_forgetting/forgetting/with"].why_not
     assert reason == f"covers projection schemes, and not {fg.schemes.WeaklyRegularized.short_of_its_limit}"
     assert "and not" not in rows["here:sgd/objective"].why_not
-    rows = {row.bound.key: row for row in evaluate(TASKS, order, 5, scheme=fg.schemes.Ridge(1.0))}
-    assert rows["levinstein2025:fixed/loss"].why_not == (
-        "covers ridge tuned to k schemes, which no scheme of this library is"
+    rows = {row.bound.key: row for row in evaluate(tasks, order, 5, scheme=fg.schemes.WeaklyRegularized(-50.0))}
+    assert rows["jung2025:cyclic/objective"].why_not == "covers cyclic orderings"
+    rows = {row.bound.key: row for row in evaluate(tasks, "cyclic", 6, scheme=fg.schemes.WeaklyRegularized(-50.0))}
+    assert rows["jung2025:cyclic/objective"].why_not == (
+        "covers gradient descent on the logistic loss schemes, which no scheme of this library is"
     )
+
+
+def test_rates_of_levinstein_et_al_apply_to_the_strengths_that_have_their_names():
+    order = orderings.WithReplacement()
+    for word in ("fixed", "increasing"):
+        rows = {(row.k, row.bound.key): row for row in evaluate(TASKS, order, [5, 9], scheme=f"ridge lam={word}")}
+        for key in (f"levinstein2025:{word}/loss", f"here:ridge/loss/{word}"):
+            assert rows[9, key].applies
+            assert not rows[5, key].applies  # the strengths are those of 9 steps
+        assert rows[9, "trivial/loss"].applies
+        setting = evaluate(Setting(T=3, dist_sq=2.0, radius=3.0), "with replacement", 9, scheme=f"ridge lam={word}")
+        assert {row.bound.key for row in setting.applicable("loss")} >= {f"here:ridge/loss/{word}"}
+    rows = {row.bound.key: row for row in evaluate(TASKS, order, 5, scheme=fg.schemes.Ridge(1.0))}
+    assert rows["levinstein2025:fixed/loss"].why_not == "covers ridge tuned to k schemes"
+    expected = (1 + 1 / TASKS.radius**2) * rows["here:last-iterate/loss/universal"].bound.value(
+        evaluate(TASKS, order, 5).setting, 5
+    )
+    assert rows["here:ridge/loss"].value == pytest.approx(expected)
 
 
 def test_every_bound_is_documented():

@@ -15,7 +15,7 @@ in all of them: the search descends on log f from several starts (L-BFGS-B withi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,7 @@ LOOKS = 4  # strengths looked at for each power of ten
 BRACKETS = 3  # lowest places of that look that are searched further
 ITERATIONS = 400  # of a local search
 SOLVED = 1e-12  # a share of the loss at the best fixed strength below which losses count as alike
+EVEN = 1e-10  # the least eigenvalue over the largest of a mean loss that is minimised in float64
 TINY = 1e-280  # a loss that counts as 0, in units of the start
 
 
@@ -121,7 +122,6 @@ class ScheduledLoss:
     moments: Float64Moments
     layers: list[Layer]
     gains: Gains
-    evaluations: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         moments, n = self.moments, self.moments.size
@@ -134,11 +134,12 @@ class ScheduledLoss:
         )
 
     def least(self) -> float:
-        """The least mean loss that any w has."""
+        """The least mean loss that any w has, or less where directions differ so much that rounding decides."""
         inner, D = self.form, self.moments.dim
-        if len(inner) == D:
+        sizes = np.linalg.eigvalsh(inner[:D, :D])
+        if len(inner) == D or sizes[0] <= EVEN * sizes[-1]:
             return self.floor
-        reached = inner[D:, :D] @ np.linalg.pinv(inner[:D, :D], hermitian=True) @ inner[:D, D:]
+        reached = inner[D:, :D] @ np.linalg.solve(inner[:D, :D], inner[:D, D:])
         return self.unit * max(0.0, float(np.trace(inner[D:, D:] - reached))) + self.floor
 
     def value(self, x: Array) -> float:
@@ -150,7 +151,6 @@ class ScheduledLoss:
 
     def gradient(self, x: Array) -> tuple[float, Array]:
         """E L(w_k), and its derivatives by the strengths."""
-        self.evaluations += 1
         left, states = [self._left(strength) for strength in x.tolist()], [self.start]
         for layer, rows in zip(self.layers, left, strict=True):
             states.append(self._step(layer, states[-1], rows))
@@ -185,7 +185,8 @@ class ScheduledLoss:
     def _mapped(self, part: Part, stack: Array, left: Array, right: Array) -> Array:
         """share * sum_m p_m (I - a_m^T b_m) A (I - b_m^T a_m) for each matrix A of a stack along the middle axis."""
         rows, done = self._completed(part, stack, left, right)
-        half = ((part.weights[:, None] * left[rows]).T @ done.reshape(len(done), -1)).reshape(stack.shape)
+        flat = done.reshape(len(done), stack.shape[1] * stack.shape[2])
+        half = ((part.weights[:, None] * left[rows]).T @ flat).reshape(stack.shape)
         return np.asarray((stack + (half + np.swapaxes(half, 0, 2))) * part.shares[:, None])
 
     def _completed(self, part: Part, stack: Array, left: Array, right: Array) -> tuple[slice, Array]:
@@ -193,8 +194,10 @@ class ScheduledLoss:
         offsets = self.moments.geometry.offsets[part.tasks.start : part.tasks.stop + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
         size, count, _ = stack.shape
-        products = (right[rows] @ np.ascontiguousarray(stack).reshape(size, -1)).reshape(-1, count, size)
-        kernels().complete_blocks(left[rows], right[rows], offsets - offsets[0], products, np.empty((count, len(products))))
+        flat = np.ascontiguousarray(stack).reshape(size, count * size)
+        products = (right[rows] @ flat).reshape(rows.stop - rows.start, count, size)
+        squares = np.empty((count, len(products)))
+        kernels().complete_blocks(left[rows], right[rows], offsets - offsets[0], products, squares)
         return rows, products
 
     def _by_gain(self, layer: Layer, state: Array, adjoint: Array, left: Array) -> Array:
@@ -203,8 +206,8 @@ class ScheduledLoss:
         slopes = np.zeros(len(base))
         for part in layer.parts:
             rows, done = self._completed(part, state[:, part.parents], 2 * left, right)  # -b_m M S_m^T
-            size = len(adjoint)
-            seen = (base[rows] @ np.ascontiguousarray(adjoint[:, part.children]).reshape(size, -1)).reshape(done.shape)
+            flat = np.ascontiguousarray(adjoint[:, part.children]).reshape(len(adjoint), -1 if adjoint.size else 0)
+            seen = (base[rows] @ flat).reshape(done.shape)
             slopes[rows] += 2 * part.weights * np.einsum("isn,isn,s->i", seen, done, part.shares)
         return slopes
 

@@ -201,8 +201,8 @@ class Ridge(LinearScheme):
     - "fixed": R^2 max(1, log k) in every step.
     - "increasing": 13/3 R^2 (k+1)/(k-t+2) in step t = 1, ..., k, from about 13/3 R^2 to 13/6 R^2 (k+1).
 
-    Strengths of these kinds have worst cases of order log k / k and 1/k where some w solves all tasks (Levinstein et al.
-    2025). The constants are those of docs/schedules.md, which proves bounds for them.
+    Strengths of these kinds have worst cases of order log k / k and 1/k where some w solves all tasks (Levinstein et
+    al. 2025). The constants are those of docs/schedules.md, which proves bounds for them.
 
     >>> Ridge(1.0).gains(np.array([1.0]))
     array([0.5])

@@ -37,7 +37,7 @@ class SourceEntry:
 
 SOFTWARE = "forgetting"  # the key of this library
 #: words in the source of a statement that stand for this library
-OWN = ("docs/new-bounds.md", "docs/one-over-k.md", "steps do not lengthen the error")
+OWN = ("docs/new-bounds.md", "docs/one-over-k.md", "docs/schedules.md", "steps do not lengthen the error")
 
 
 def _source(entry: str) -> SourceEntry:

@@ -1,7 +1,7 @@
-"""Ridge to the previous solution at rate 1/k: any fixed strength, and strengths that increase; proofs in docs/schedules.md.
+"""Ridge to the previous solution at rate 1/k: any fixed strength, and increasing ones; proofs in docs/schedules.md.
 
-The rates are those that Levinstein et al. 2025 announce for strengths of these kinds. The strengths with their constants
-(`Ridge("fixed")`, `Ridge("increasing")`) and the constants of the bounds are of this library.
+The rates are those that Levinstein et al. 2025 announce for strengths of these kinds. The strengths with their
+constants (`Ridge("fixed")`, `Ridge("increasing")`) and the constants of the bounds are of this library.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _at_most(bound: Bound) -> CheckPaths:
 def _checked(lam: Literal["fixed", "increasing"] | None, part: str | None = None) -> Checked:
     strengths = "any fixed strength" if lam is None else f"strengths {lam!r}"
     applies = all_of(regression, covers("with replacement"), _learned_by(lam), steps(1))
-    return compared(_at_most, f"E L(w_k) <= {{}}, k >= 1, uniform draws, ridge with {strengths}", _drawn(lam), applies, part)
+    return compared(
+        _at_most, f"E L(w_k) <= {{}}, k >= 1, uniform draws, ridge with {strengths}", _drawn(lam), applies, part
+    )
 
 
 _ridge = Theorem(
