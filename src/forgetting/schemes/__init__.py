@@ -1,6 +1,7 @@
 """Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
+from forgetting.schemes.affine import AffineStep
 from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.ewc import EWC
@@ -16,6 +17,7 @@ __all__ = [
     "NLMS",
     "POCS",
     "SGD",
+    "AffineStep",
     "FiniteSteps",
     "GradientDescent",
     "Kaczmarz",
