@@ -194,7 +194,7 @@ def test_tasks_without_rows_are_refused():
 
 def test_a_scheme_that_remembers_says_why_it_is_simulated():
     tasks = fg.families.gaussian(T=6, d=9, rank=2, seed=0)
-    for policy, words in (("reservoir", "is drawn at random"), ("hard", "may depend on w")):
+    for policy, words in (("reservoir", "is drawn at random"), ("hard", "depends on w")):
         found = fg.expect(tasks, "with-replacement", 6, Replay(policy=policy), runs=64, patience=1)
         assert found.method == "monte-carlo"
         assert any(note.startswith("simulated: ") and words in note for note in found.notes)

@@ -47,11 +47,11 @@ class EWC(Scheme):
     al., 2018 (one penalty around the last solution, as here).
 
     >>> import forgetting as fg
-    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [[1.0], [2.0, 0.0]])   # no common solution
+    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [[1.0], [2.0, 1.0]])   # no common solution
     >>> run = fg.run(tasks, [0, 1], k=2, scheme=EWC())
-    >>> rows, labels = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0, 0.0])
+    >>> rows, labels = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0, 1.0])
     >>> run.iterates[-1].round(6), np.linalg.lstsq(rows, labels)[0].round(6)
-    (array([0., 1.]), array([0., 1.]))
+    (array([0.333333, 1.333333]), array([0.333333, 1.333333]))
     """
 
     strength: float = 1.0

@@ -55,7 +55,7 @@ class SeenEngine(Engine):
     def covers(self, request: Request) -> str | None:
         scheme, geometry = request.scheme, request.problem.geometry
         law = scheme.memory_law
-        if request.linear is not None or law in ("nothing", "random", "iterate") or geometry is None:
+        if request.linear is not None or law not in ("set", "multiset", "order") or geometry is None:
             return f"it is for schemes whose memory follows from the tasks seen, not for {scheme}"
         if not isinstance(request.law, Independent | Permutation | Reshuffled | Fixed) or request.ordering.skips:
             return f"it does not cover {request.ordering}"
