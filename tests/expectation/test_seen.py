@@ -46,13 +46,36 @@ def test_accuracies_are_listed_and_losses_beside_them_are_not():
         (RecursiveLeastSquares(), "cyclic", ("loss",), "it is for schemes whose memory follows"),
         (Replay(), "greedy-distance", ("loss",), "it does not cover GreedyDistance"),
         (Replay(), "cyclic", ("averaged_loss",), "it does not cover means of iterates"),
-        (EWC(diagonal=True), "cyclic", ("loss",), "has no coordinates on the joint row space of these tasks"),
     ],
 )
 def test_what_is_not_covered_is_refused_with_the_reason(scheme, ordering, quantities, reason):
     tasks = fg.families.gaussian(T=2, d=6, rank=2, seed=0)
     with pytest.raises(NotSupportedError, match=reason):
         fg.expect(tasks, ordering, 2, scheme, quantities=quantities, method="seen")
+
+
+def test_single_coordinates_of_very_many_are_not_followed():
+    wide = fg.RegressionTasks([np.eye(2, 1200), np.eye(2, 1200)[:, ::-1] + 0.01], [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(NotSupportedError, match=r"moves single coordinates of w, and is followed in up to 1000"):
+        fg.expect(wide, "cyclic", 2, EWC(diagonal=True), method="seen")
+    assert fg.expect(wide, "cyclic", 2, EWC(diagonal=True)).method == "deterministic"
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_a_diagonal_that_leaves_the_joint_row_space_is_exact(k):
+    rng = np.random.default_rng(0)
+    tasks = fg.RegressionTasks(
+        [rng.standard_normal((1, 6)) for _ in range(3)], [rng.standard_normal(1) for _ in range(3)]
+    )
+    w0, quantities = rng.standard_normal(6), ("loss", "forgetting", "next_loss")
+    found = fg.expect(tasks, "reshuffled", k, EWC(0.5, diagonal=True), w0, quantities=quantities)
+    listed = fg.expect(tasks, "reshuffled", k, EWC(0.5, diagonal=True), w0, "listing", quantities)
+    assert found.method == "seen"
+    for name in quantities:
+        assert float(found.values[name]) == pytest.approx(float(listed.values[name]), rel=1e-9)
+    moved = fg.run(tasks, [0, 1], 2, EWC(0.5, diagonal=True), w0=w0).iterates[-1] - w0
+    rows = np.concatenate([tasks.task(m)[0] for m in range(3)])
+    assert np.linalg.norm(moved - np.linalg.pinv(rows) @ rows @ moved) > 0.01
 
 
 def test_too_many_orders_are_refused():
