@@ -62,7 +62,7 @@ class MomentReading(NamedTuple):
         summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
         summed_spread: E|z summed over the iterates before each step|^2, at most.
         kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task;
-            for all directions where a scheme remembers; None where that follows from `learnt`.
+            for all directions where a scheme remembers, of tasks without held-out data; else None.
     """
 
     k: int

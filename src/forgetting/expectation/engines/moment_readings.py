@@ -162,7 +162,7 @@ class _Conclusion:
             # a step that is a little off moves what held-out data see
             steps = moments.with_tests(moments.doubts.noise[:, 1])
             return self._losses(form, squares, float(self.k), reach, moved=steps)
-        if self.reading.kept is not None:
+        if self.reading.kept is not None and not self.geometry.held_out:  # of a scheme that remembers
             return self._losses(form, self.reading.kept, float(self.k), reach)
         if moments.solves:
             return _zeros((self.geometry.num_distinct,))
