@@ -233,7 +233,7 @@ def scheme_of(rng, Xs):
     step = 2.0 ** -np.ceil(np.log2(size * len(Xs)))
     linear = [Kaczmarz(), Ridge(2.0 ** np.round(np.log2(size))), SGD(step, objective="loss"), FiniteSteps(2, step)]
     if rng.random() < 0.5:
-        return EWC(float(rng.choice([0.25, 1.0, 2.0])), float(rng.choice([0.5, 1.0])))
+        return EWC(float(rng.choice([0.25, 1.0, 2.0])), float(rng.choice([0.5, 1.0])), bool(rng.random() < 0.3))
     per = str(rng.choice(["task", "all"], p=[0.75, 0.25]))
     memory = int(rng.integers(1, (least if per == "task" else sum(map(len, Xs))) + 1))
     return Replay(linear[int(rng.integers(4))], memory, str(rng.choice(["first", "ring"])), per)

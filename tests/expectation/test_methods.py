@@ -385,4 +385,4 @@ def test_simulated_values_lie_in_ranges_that_the_norms_give():
 def test_engines_that_are_more_accurate_are_asked_first():
     from forgetting.expectation import engines
 
-    assert list(engines)[:6] == ["deterministic", "moments", "monte-carlo", "spectral", "subsets", "listing"]
+    assert list(engines)[:7] == ["seen", "deterministic", "moments", "monte-carlo", "spectral", "subsets", "listing"]

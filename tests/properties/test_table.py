@@ -108,13 +108,15 @@ def test_a_combination_runs_or_is_refused_by_name(problem, ordering, scheme):
 
 
 def exact(problem, ordering, scheme):
-    """Whether an expectation can be exact: one order only, or a linear scheme."""
+    """Whether an expectation can be exact: one order only, a linear scheme, or one that remembers tasks alone."""
     if refused(problem, ordering, scheme) is not None or scheme.random or ordering.law.adaptive:
         return False
     if isinstance(ordering.law, laws.Unknown):
         return False
     other = scheme.in_coordinates(problem, np.zeros(problem.point_shape))
-    return not ordering.law.random or scheme.linear_on(problem) is not None or other is not None
+    follows = scheme.memory_law in ("set", "multiset", "order")
+    linear = scheme.linear_on(problem) is not None or other is not None
+    return not ordering.law.random or follows or linear
 
 
 @combinations(exact)

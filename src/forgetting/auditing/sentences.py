@@ -320,7 +320,8 @@ def _replay(audit: Audit) -> list[str]:
     kept = [f"{row.memory} row{'s' * (row.memory > 1)} a task" for row in rows]
     told = joined([f"{value} with {words}" for value, words in zip(values, kept, strict=True)])
     if not any(effects):
-        return [f"Replay of up to {kept[-1]} would make no difference to the {measure.name} of a random order: {none}."]
+        most = f"up to {kept[-1]}" if len(kept) > 1 else kept[-1]
+        return [f"Replay of {most} would make no difference to the {measure.name} of a random order: {none}."]
     helps = "would help" if min(effects) >= 0 else "would hurt" if max(effects) <= 0 else "would help or hurt"
     return [
         f"Replay of rows of earlier tasks {helps}: a random order has a {measure.name} of {none} without, {told} "

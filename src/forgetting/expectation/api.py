@@ -69,6 +69,8 @@ def expect(
     - moments: independent draws (any weights), any linear scheme; every k up to the largest in one pass.
     - spectral: the same, for very large k and k = inf, from one factorisation.
     - subsets: random permutations, without replacement or reshuffled, where the 2^T subsets (fewer with clones) fit.
+    - seen: schemes that remember, where the memory follows from the tasks seen, such as replay of fixed rows and EWC:
+      second moments given each memory, 2^T sets of tasks for replay.
     - listing: every order that can come, one by one, each with its probability: T!/(T-k)! without replacement, T^k
       with it, (T!)^epochs reshuffled (fewer with clones); any quantity, accuracies above all, and any scheme that
       draws no random numbers.
@@ -192,7 +194,9 @@ def _remembering(request: Request, outcome: Outcome) -> tuple[str, ...]:
         case "random":
             reason = f"what {scheme} keeps is drawn at random, so that an order does not decide its run"
         case "iterate":
-            reason = f"what {scheme} remembers may depend on w, so that only a list of all orders is exact"
+            reason = f"what {scheme} keeps depends on w, so that only a list of all orders is exact"
+        case "unknown":
+            reason = ""
         case _:  # the choice of the engine says where exact values take too long
             reason = engines.get("seen").covers(request) or ""
     return (f"simulated: {reason}",) if reason else ()

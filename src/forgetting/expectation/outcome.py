@@ -34,14 +34,15 @@ class Expectation(Result):
 
     A scalar k gives scalars, a sequence gives arrays; `task_losses` has a last axis of tasks, and intervals a last axis
     (low, high). Where the method is exact both ends equal the value, and `uncertainty[name]` limits the rounding error
-    of the value: a bound for "moments", "subsets", "listing" and "deterministic" with a linear scheme, an
+    of the value: a bound for "moments", "subsets", "seen", "listing" and "deterministic" with a linear scheme, an
     estimate for "spectral". Runs of any other scheme have no uncertainty. Simulated values have intervals, and their
     uncertainty is half the width. They also have quantiles over single runs, which are not decided by rare large values
     as means are, with intervals that hold for any distribution.
 
     Attributes:
         k: the steps; floats if k = inf is among them.
-        method: the name of the engine: "moments", "spectral", "subsets", "listing", "deterministic" or "monte-carlo".
+        method: the name of the engine: "moments", "spectral", "subsets", "seen", "listing", "deterministic" or
+            "monte-carlo".
         detail: how the values were computed, in words, and with how many digits.
         values: every quantity by its name.
         intervals: (low, high) of every quantity.

@@ -1,6 +1,7 @@
 """Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
+from forgetting.schemes.affine import AffineStep
 from forgetting.schemes.base import (
     Learned,
     LinearStep,
@@ -28,6 +29,7 @@ __all__ = [
     "NLMS",
     "POCS",
     "SGD",
+    "AffineStep",
     "Decay",
     "FiniteSteps",
     "GeneralizedRidge",

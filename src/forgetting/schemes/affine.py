@@ -15,7 +15,8 @@ Bounds of the first order are doubled.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from forgetting.core.arrays import Array
 from forgetting.core.numerical import EPS
 from forgetting.geometry import Geometry
 from forgetting.geometry.factor import Tolerance, factor_task, singular
-from forgetting.schemes.linear import LinearScheme, gains_at
+
+Gains: TypeAlias = Callable[[Array], Array]  # the gain of each singular value
 
 
 class AffineStep(NamedTuple):
@@ -70,18 +72,18 @@ def tolerance_of(geometry: Geometry, rows: Array) -> Tolerance:
     return Tolerance(None, squared=geometry.frame.dual_basis is not None, columns=columns)
 
 
-def learned(geometry: Geometry, joined: Joined, scheme: LinearScheme, z: Array) -> Array:
-    """The state after one step of a linear scheme on the joined rows."""
+def learned(geometry: Geometry, joined: Joined, gains_at: Gains, z: Array) -> Array:
+    """The state after one step of a linear scheme, given by its gains, on the joined rows."""
     factor = factor_task(joined.rows, joined.labels, tolerance_of(geometry, joined.rows))
     missed = np.atleast_2d(z) @ factor.basis.T - factor.targets.T
-    return np.asarray(z - ((gains_at(scheme, factor.sigma) * missed) @ factor.basis).reshape(z.shape))
+    return np.asarray(z - ((gains_at(factor.sigma) * missed) @ factor.basis).reshape(z.shape))
 
 
-def linear_step(geometry: Geometry, joined: Joined, scheme: LinearScheme) -> AffineStep:
-    """The step of a linear scheme on the joined rows: S = I - V diag(g) V^T and h = V diag(g / s) U^T b."""
+def linear_step(geometry: Geometry, joined: Joined, gains_at: Gains) -> AffineStep:
+    """S = I - V diag(g) V^T and h = V diag(g / s) U^T b: the step of a linear scheme on joined rows, from its gains."""
     dim, (rows, labels) = geometry.dim, joined
     factor = factor_task(rows, labels, tolerance_of(geometry, rows))
-    gains, sigma = gains_at(scheme, factor.sigma), factor.sigma
+    gains, sigma = gains_at(factor.sigma), factor.sigma
     moved = gains[:, None] * factor.basis
     matrix = np.eye(dim) - factor.basis.T @ moved
     push = factor.targets.T @ moved
@@ -89,19 +91,19 @@ def linear_step(geometry: Geometry, joined: Joined, scheme: LinearScheme) -> Aff
     top = float(np.max(np.abs(gains), initial=0.0))
     pull = float(np.max(np.abs(gains / sigma), initial=0.0))
     size = float(np.linalg.norm(labels))
-    matrix_off = 2 * _lipschitz(scheme, sigma, 0) * off + 8 * (dim + 8) * EPS * (1 + top)
-    push_off = 2 * _lipschitz(scheme, sigma, 1) * off * size + pull * (labels_off + 8 * (dim + 8) * EPS * size)
+    matrix_off = 2 * _lipschitz(gains_at, sigma, 0) * off + 8 * (dim + 8) * EPS * (1 + top)
+    push_off = 2 * _lipschitz(gains_at, sigma, 1) * off * size + pull * (labels_off + 8 * (dim + 8) * EPS * size)
     return AffineStep(matrix, push, matrix_off**2 * np.eye(dim), push_off**2 * np.eye(dim))
 
 
-def _lipschitz(scheme: LinearScheme, sigma: Array, power: int) -> float:
+def _lipschitz(gains_at: Gains, sigma: Array, power: int) -> float:
     """A Lipschitz constant of g(s) / s^power, and 0 at s = 0, on the singular values and nearby."""
     if not sigma.size:
         return 0.0
     width = 1e-5
 
     def at(s: Array) -> Array:
-        return gains_at(scheme, s) / s**power
+        return gains_at(s) / s**power
 
     here = at(sigma)
     slopes = [np.abs(here) / sigma, np.abs(at(sigma * (1 + width)) - at(sigma * (1 - width))) / (2 * width * sigma)]

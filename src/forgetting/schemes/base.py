@@ -34,7 +34,7 @@ __all__ = [
     "registry",
 ]
 
-MemoryLaw = Literal["nothing", "set", "multiset", "order", "iterate", "random"]
+MemoryLaw = Literal["nothing", "set", "multiset", "order", "iterate", "random", "unknown"]
 
 registry: Registry[type] = Registry("scheme")
 register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
@@ -183,13 +183,14 @@ class Scheme(ABC):
 
         "nothing": there is no memory that a step depends on. "set": the set of the tasks seen. "multiset": how often
         each task was seen. "order": the order of the tasks seen. "iterate": the iterates, too. "random": random
-        numbers, too. Exact engines follow the first four, through `remember` and `affine_step`.
+        numbers, too. Exact engines follow "set", "multiset" and "order", through `remember` and `affine_step`. A class
+        that states nothing has "nothing" where it has no memory, and else "unknown".
 
         >>> import forgetting as fg
         >>> [scheme.memory_law for scheme in (fg.schemes.Kaczmarz(), fg.schemes.EWC(), fg.schemes.EWC(gamma=0.5))]
         ['nothing', 'multiset', 'order']
         """
-        return "random" if self.random else "iterate" if self.remembers else "nothing"
+        return "unknown" if self.remembers or self.random else "nothing"
 
     def remember(self, geometry: Geometry, seen: Hashable, task: int) -> Hashable:
         """What is remembered once the task was learned, from what was remembered before; () at step 0.

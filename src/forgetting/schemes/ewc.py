@@ -40,18 +40,18 @@ class EWC(Scheme):
     have a common eigenbasis that is not that of the coordinates, or none, it has not.
 
     Exact expectations follow the visits to each task (gamma = 1) or the orders themselves (gamma < 1); with
-    `diagonal=True`, where the rows of all tasks together span the space of their columns. A step costs
-    O(R D^2) for R rows and D dimensions of the tasks seen, or O(n^2 d) for a task of n rows with `diagonal=True`.
+    `diagonal=True` on up to 1000 columns. A step costs O(R D^2) for R rows and D dimensions of the tasks seen, or
+    O(n^2 d) for a task of n rows with `diagonal=True`.
 
     Kirkpatrick et al., 2017 (a penalty with a centre of its own for each earlier task); Huszar, 2018, and Schwarz et
     al., 2018 (one penalty around the last solution, as here).
 
     >>> import forgetting as fg
-    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [[1.0], [2.0, 0.0]])   # no common solution
+    >>> tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]]], [[1.0], [2.0, 1.0]])   # no common solution
     >>> run = fg.run(tasks, [0, 1], k=2, scheme=EWC())
-    >>> rows, labels = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0, 0.0])
+    >>> rows, labels = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0, 1.0])
     >>> run.iterates[-1].round(6), np.linalg.lstsq(rows, labels)[0].round(6)
-    (array([0., 1.]), array([0., 1.]))
+    (array([0.333333, 1.333333]), array([0.333333, 1.333333]))
     """
 
     strength: float = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Geometry
 from forgetting.schemes.affine import AffineStep, Joined, learned, linear_step, own_rows
 from forgetting.schemes.base import Learned, MemoryLaw, Scheme, as_scheme, register
-from forgetting.schemes.linear import Kaczmarz, LinearScheme
+from forgetting.schemes.linear import Kaczmarz, LinearScheme, gains_at
 from forgetting.tasks.problem import Problem
 
 __all__ = ["Replay"]
@@ -119,7 +120,7 @@ class Replay(Scheme):
         if self.memory_law not in ("set", "order"):
             return None
         self._check(geometry)
-        return linear_step(geometry, _joined(geometry, task, seen, {}), self.scheme)
+        return linear_step(geometry, _joined(geometry, task, seen, {}), partial(gains_at, self.scheme))
 
     def _check(self, geometry: Geometry) -> None:
         """Raise if a task has fewer rows than are to be kept of it."""
@@ -146,7 +147,7 @@ class Replay(Scheme):
     def learn(self, problem: Problem, task: int, w: Array, memory: _Memory) -> Learned:
         geometry = cast(Geometry, problem)
         joined = _joined(geometry, task, memory.kept, memory.equations)
-        point = learned(geometry, joined, self.scheme, w)
+        point = learned(geometry, joined, partial(gains_at, self.scheme), w)
         if self.memory and self.policy == "reservoir":
             memory.sample(task, _num_rows(geometry, task), self.memory, whole=self.per == "all")
         elif self.memory and self.policy == "hard":

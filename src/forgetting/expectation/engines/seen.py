@@ -43,6 +43,7 @@ from forgetting.schemes.affine import AffineStep
 
 MOST_STATES = 1e7  # beyond it nobody waits for the answer
 STATE = 4e-5  # seconds for a step from a memory, beside products of matrices
+MOST_COLUMNS = 1000  # of w, for schemes whose step is not the same in all coordinates
 MAP = 2e-4  # seconds for a map, beside its decomposition
 
 
@@ -55,7 +56,7 @@ class SeenEngine(Engine):
     def covers(self, request: Request) -> str | None:
         scheme, geometry = request.scheme, request.problem.geometry
         law = scheme.memory_law
-        if request.linear is not None or law in ("nothing", "random", "iterate") or geometry is None:
+        if request.linear is not None or law not in ("set", "multiset", "order") or geometry is None:
             return f"it is for schemes whose memory follows from the tasks seen, not for {scheme}"
         if not isinstance(request.law, Independent | Permutation | Reshuffled | Fixed) or request.ordering.skips:
             return f"it does not cover {request.ordering}"
@@ -66,18 +67,21 @@ class SeenEngine(Engine):
             return "it does not cover means of iterates"
         if self._states(request) > MOST_STATES:
             return f"there are more than {MOST_STATES:g} {law}s of tasks to follow"
-        if scheme.affine_step(geometry, 0, ()) is None:
-            return f"the step of {scheme} has no coordinates on the joint row space of these tasks"
+        if not scheme.intrinsic and (geometry.frame.dual_basis is not None or _width(geometry) > MOST_COLUMNS):
+            return f"{scheme} moves single coordinates of w, and is followed in up to {MOST_COLUMNS} of them"
+        if scheme.affine_step(geometry if scheme.intrinsic else _in_coordinates_of_w(geometry), 0, ()) is None:
+            return f"the step of {scheme} on these tasks is not stated as an affine map"
         return None
 
     def cost(self, request: Request) -> Cost:
         geometry, T = request.geometry, request.problem.num_tasks
-        states, size = self._states(request), geometry.dim + request.constants
+        states = self._states(request)
+        size = (geometry.dim if request.scheme.intrinsic else _width(geometry)) + request.constants
         counted = geometry.num_distinct if _counts(request) else 0
         branches = 1 if isinstance(request.law, Fixed) else T
         maps = min(states, 2.0**T if request.scheme.memory_law == "set" else np.inf) * branches
         rows = float(len(geometry.sigma))
-        mapping = maps * (MAP + 20 * min(rows, geometry.dim) * max(rows, geometry.dim) * geometry.dim / FLOPS)
+        mapping = maps * (MAP + 20 * min(rows, size) * max(rows, size) * size / FLOPS)
         step = STATE + (2 + counted) * size**2 * (2e-9 + 6 * size / FLOPS)
         widest = min(states, 2.0**T * 4)
         needed = 8.0 * size**2 * (widest * (4 + counted) + min(maps, 2e4))
@@ -88,7 +92,10 @@ class SeenEngine(Engine):
         moments = moment_map(own)
         if request.scheme.reads_rows and not request.geometry.explained:
             moments = _with_constants(moments)  # a w that fits each task as well as any w misses some of its rows
-        walk = _Walk(request, moments, _in_best_coordinates(request.geometry))
+        geometry = _in_best_coordinates(request.geometry)
+        if not request.scheme.intrinsic:
+            moments, geometry = _turned(moments, geometry), _in_coordinates_of_w(geometry)
+        walk = _Walk(request, moments, geometry)
         found: Concluded = []
         pending = request.steps.tolist()
         for k in track(range(request.last + 1), "memories"):
@@ -149,6 +156,45 @@ def _in_best_coordinates(geometry: Geometry) -> Geometry:
         solution=solution,
         frame=Frame(geometry.frame.dim, rotation),
         row_equations=RowEquations(data.matrices, data.labels, data.divisors**-0.5, rotation, solution),
+    )
+
+
+def _width(geometry: Geometry) -> int:
+    """The number of coordinates of w that some task has entries in."""
+    basis = geometry.frame.basis
+    return geometry.dim if basis is None else len(basis)
+
+
+def _in_coordinates_of_w(geometry: Geometry) -> Geometry:
+    """The geometry in the coordinates of w - w*, for schemes that leave the joint row space."""
+    frame = geometry.frame
+    if frame.basis is None:
+        return geometry
+    turned = Frame(frame.dim, columns=frame.columns)
+    return replace(
+        geometry, rows=geometry.rows @ frame.basis.T, solution=geometry.solution @ frame.basis.T, frame=turned
+    )
+
+
+def _turned(moments: Moments, geometry: Geometry) -> Moments:
+    """The moments in the coordinates of w - w*; the geometry has the frame of those before."""
+    basis = geometry.frame.basis
+    if basis is None:
+        return moments
+    outputs = moments.size - moments.dim
+    turn = np.zeros((len(basis) + outputs, moments.size))
+    turn[: len(basis), : moments.dim] = basis
+    turn[len(basis) :, moments.dim :] = np.eye(outputs)
+    left, right, first = ((part[0] @ turn.T, part[1] @ turn.T) for part in (moments.left, moments.right, moments.first))
+    doubts = moments.doubts
+    more = (len(basis) / max(1, moments.dim)) ** 2
+    return replace(
+        moments,
+        geometry=_in_coordinates_of_w(geometry),
+        left=left,
+        right=right,
+        first=first,
+        doubts=doubts._replace(first=turn @ doubts.first @ turn.T, noise=more * doubts.noise),
     )
 
 

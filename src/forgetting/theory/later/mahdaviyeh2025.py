@@ -33,7 +33,7 @@ from forgetting.schemes import Replay
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.checking import all_of, projection, regression, setting_of
 from forgetting.theory.claim import declare_claim
-from forgetting.theory.definition import equations, law_of
+from forgetting.theory.definition import DisagreementError, equations, law_of
 from forgetting.theory.draws import realizable
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import at_full_precision
@@ -50,10 +50,17 @@ Average = Callable[[Instance, int, Value, str], tuple[float, float]]
 
 
 def _computed(instance: Instance, m: int, quantity: str) -> tuple[float, float]:
-    """A quantity after all steps with the first m rows of each task replayed, and a bound on its error."""
+    """A quantity after all steps with the first m rows of each task replayed, and a bound on its error.
+
+    It is compared with its definition, so that wrong steps are noticed.
+    """
     names: tuple[str, ...] = (quantity,)
     found = expect(instance.posed, instance.ordering or [], instance.k, Replay(memory=m), instance.w0, quantities=names)
-    return float(found.values[quantity]), float(found.uncertainty[quantity])
+    value, doubt = float(found.values[quantity]), float(found.uncertainty[quantity])
+    defined, _ = _in_decimals(instance, m, quantity)
+    if abs(value - defined) > doubt + 1e-6 * abs(defined) + 1e-9 * float(setting_of(instance).scale or 0.0):
+        raise DisagreementError(quantity, value, defined)
+    return value, doubt
 
 
 @at_full_precision
