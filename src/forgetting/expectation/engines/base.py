@@ -137,6 +137,7 @@ def choose(request: Request) -> Choice:
     quickest = min(fitting, key=lambda offer: offer.seconds, default=None)
     if simulation is not None and simulation.seconds <= limit and (fits or quickest is None):
         notes = [*([_too_slow(request, quickest)] if quickest else []), *left_out, *_fewer(request, simulated)]
+        notes += [] if exact else _not_covered(request)
         return Choice(simulation.engine, tuple(notes), simulated)
     without = "there is no simulation" if simulation is None else _simulating(simulated, simulation, fits=fits)
     if quickest is not None and quickest.seconds <= limit:
@@ -146,6 +147,13 @@ def choose(request: Request) -> Choice:
         )
         return Choice(quickest.engine, (note, *_slowed(request, quickest)), request)
     raise _too_long(request, quickest, simulation if fits or quickest is None else None, without)
+
+
+def _not_covered(request: Request) -> list[str]:
+    """A note why no exact method covers a schedule or a decay."""
+    if request.scheme.left_after(0 * request.steps) is None:  # it states neither
+        return []
+    return [f"simulated, since no exact method covers this: {engines.get('listing').covers(request)}"]
 
 
 def as_simulated(request: Request) -> Request:
