@@ -90,7 +90,7 @@ def kernels() -> tuple[Curves, list[tuple[list[float], str]]]:
         beside.append((typical, "typical"))
         if precision != "bfloat16":
             beside.append((allowed, "at most"))
-    title = "A line: errors of a program; circles: typical errors; dashes: no program errs more"
+    title = "Lines: programs. Circles: typical errors. Dashes: bounds"
     return Curves("kernels", title, "", "steps", "root mean square error of an entry", tuple(series)), beside
 
 
@@ -112,7 +112,6 @@ if __name__ == "__main__":
         draw_on(replace(item, series=exact), ax)
         for line, series in zip(list(ax.lines), [s for s in item.series if s.role == "simulated"], strict=False):
             ax.plot(series.x, series.y, "o", color=line.get_color(), fillstyle="none", markersize=5)
-    figure.tight_layout()
     figure.savefig(folder / "delta-rule-recall.png", dpi=150)
     item, beside = kernels()
     axes = draw_on(item, None)
