@@ -172,3 +172,16 @@ def test_a_method_without_a_form_for_devices_is_refused(device):
         NotSupportedError, match=r"'monte-carlo' cannot compute on .*the methods 'moments' and 'spectral'"
     ):
         fg.expect(SOLVABLE, DRAWS, 4, method="monte-carlo", device=device)
+
+
+def test_schedules_and_decay_equal_those_of_the_cpu(device):
+    tasks = fg.families.gaussian(T=4, d=7, rank=[1, 2, 1, 2], seed=0)
+    scheme = fg.schemes.Scheduled(lambda t: fg.schemes.Decay(1 - 1 / (t + 1), fg.schemes.Ridge(0.1 * t)))
+    names = ("loss", "forgetting", "regret", "averaged_loss")
+    here, there = (
+        fg.expect(tasks, "with-replacement", [1, 4], scheme, quantities=names, method="moments", device=where)
+        for where in (None, device)
+    )
+    for name in names:
+        off = here.uncertainty[name] + there.uncertainty[name]
+        assert np.all(np.abs(here.values[name] - there.values[name]) <= off), name

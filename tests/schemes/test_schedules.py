@@ -66,7 +66,7 @@ def test_a_run_makes_the_steps_by_hand_and_returns_true_iterates(rule, kind, tmp
 @pytest.mark.parametrize("rule", RULES)
 def test_many_runs_are_the_single_runs(rule):
     tasks, scheme = drawn(), RULES[rule][0]
-    runs = fg.run_many(tasks, "with-replacement", 8, 5, scheme, seed=1, w0=np.ones(6))
+    runs = fg.run_many(tasks, "with-replacement", 8, 50, scheme, seed=1, w0=np.ones(6), threads=1)
     for i in range(5):
         for name in ("losses", "regret", "forgetting"):
             np.testing.assert_allclose(getattr(runs, name)[i], getattr(runs[i], name), rtol=1e-11, atol=1e-13)

@@ -176,16 +176,16 @@ def ensemble_dual(
             first, last = offsets[orders[run, t]], offsets[orders[run, t] + 1]
             loss_before = loss_after = 0.0
             g, keeps = which[t], factors[t]
-            started = 0.0
+            whole = 0.0
             if keeps != 1.0:
-                started = shrink(True, rows, offsets, keeps, origin, sigma, sigma, orders[run, t], z)
+                whole = shrink(True, rows, offsets, keeps, origin, sigma, sigma, orders[run, t], z)
             for i in range(first, last):
                 error = z[i]
                 gain = gains[g, i]
                 steps[i - first] = gain * error
                 loss_before += (sigma[i] * error) ** 2
                 loss_after += (sigma[i] * (1.0 - gain) * error) ** 2
-            before[run, t] = 0.5 * loss_before if keeps == 1.0 else started
+            before[run, t] = 0.5 * loss_before if keeps == 1.0 else whole
             if loss_after != 0.0:  # projections leave no loss: pages of `after` then stay untouched
                 after[run, t] = 0.5 * loss_after
             recorded = position < len(keep) and keep[position] == t + 1

@@ -151,7 +151,7 @@ class Float64Moments(Moments):
         if not self._held or self._held[0][0] is not table:
             self._held[:] = [(table, self._of_table(table))]
         held = self._held[0][1]
-        return _Noise._make([part[row] for part in held]), keep
+        return _Noise._make([part[row] if isinstance(part, list) else part[row, ...] for part in held]), keep
 
     @cached_property
     def _held(self) -> list[tuple[Table, _Noise]]:
