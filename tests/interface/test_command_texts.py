@@ -204,5 +204,6 @@ if __name__ == "__main__":
         os.chdir(folder)
         prepare(Path(folder))
         TEXTS.write_text("".join(map(said, LINES)), encoding="utf-8")
+        os.chdir(HERE)  # workers begin where this process is
     FIGURES.write_text(json.dumps(figures(), separators=(",", ":"), ensure_ascii=False) + "\n", encoding="utf-8")
     sys.exit()

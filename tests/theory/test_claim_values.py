@@ -244,6 +244,16 @@ CASES = [
     ("here:noise", "loss, centred", Instance(CLASH, WITH, 1), 1, 13 / 9),  # w_c = w*
     ("here:noise", "averaged loss", Instance(CLASH, WITH, 1), 5 / 3, 1 / 3 + 20),  # (2/3)(5/3)/(2/9) * 4
     # of two orthogonal tasks the other one has (1/2) (1/sqrt(2))^2
+    # the gain 1/2 of the strength R^2 = 1, and 3/16 of 13/3; (1 + 1) u(1) / 2 and 1225/312
+    ("here:ridge", None, Instance(row(), WITH, 1, scheme=fg.schemes.Ridge(1.0)), 1 / 8, 0.384905),
+    ("here:ridge", "loss, fixed", Instance(row(), WITH, 1, scheme=fg.schemes.Ridge("fixed")), 1 / 8, 0.384905),
+    (
+        "here:ridge",
+        "loss, increasing",
+        Instance(row(), WITH, 1, scheme=fg.schemes.Ridge("increasing")),
+        169 / 512,
+        1225 / 312,
+    ),
     ("here:last-iterate", "loss", orthogonal(2, 1, WITH), 1 / 8, 1 / 2),
     ("here:last-iterate", "loss, longer", orthogonal(2, 1, WITH), 1 / 8, 27 / 64),
     ("here:last-iterate", "loss, universal", orthogonal(2, 1, WITH), 1 / 8, 0.384905 / 2),

@@ -15,7 +15,7 @@ from forgetting.errors import ForgettingError
 from forgetting.expectation.engines import decimal_moments, subsets
 from forgetting.geometry import Geometry
 from forgetting.orderings import laws
-from forgetting.schemes import SGD, Kaczmarz
+from forgetting.schemes import SGD, Kaczmarz, Ridge
 from forgetting.theory import expectations
 
 # Lemmas on gradient descent, projections and the map Q have no order, and the steps of some are formulas of the lemma.
@@ -81,7 +81,7 @@ def first_trouble(claim, most=60):
 
 def wrong_gains(patch):
     """Steps that are a tenth too short."""
-    for scheme in (Kaczmarz, SGD):
+    for scheme in (Kaczmarz, SGD, Ridge):
         gains, precise = scheme.gains, scheme.precise_gain
         patch.setattr(scheme, "gains", lambda self, sigma, made=gains: 0.9 * made(self, sigma))
         patch.setattr(scheme, "precise_gain", lambda self, square, made=precise: made(self, square) * 9 / 10)
