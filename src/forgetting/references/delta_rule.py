@@ -349,7 +349,7 @@ def delta_rule(
 def _norms(array: Array, axis: int) -> Array:
     """Norms along an axis; where squares lose digits, sums of absolute values, which are larger."""
     norms = np.linalg.norm(array, axis=axis)
-    return np.where(norms < TOO_SMALL, np.sum(np.abs(array), axis=axis), norms)
+    return np.asarray(np.where(norms < TOO_SMALL, np.sum(np.abs(array), axis=axis), norms))
 
 
 def _bounded(numbers: Any) -> Array:
