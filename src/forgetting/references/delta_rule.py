@@ -97,8 +97,9 @@ class DeltaRule(Result):
     def tolerance(self, precision: Any = "float32") -> Array:
         """For each entry of S, a bound on the error of every program that makes these steps in this precision.
 
-        The program makes one step after another, adds in any order, and rounds to nearest: numbers that are multiplied
-        to `operands` binary digits, sums and products to `sums`, the state after each step to `state`. Words for these
+        The program makes one step after another, adds in any order, and rounds to nearest: the two factors of S^T k and
+        of k (beta (v - S^T k))^T, where beta may be on either side, to `operands` binary digits, all other sums and
+        products to `sums`, and the state after each step to `state`. Outputs are sums. Words for these
         three numbers are "float32", "tf32" (operands rounded, sums of float32), "bfloat16", "float16" (both for every
         operation), "bfloat16 to float32" (operands of bfloat16, sums of float32) and "float64". Keys, values, beta and
         gate are those of the reference: round them before the reference is computed. Nothing over- or underflows.
@@ -109,8 +110,9 @@ class DeltaRule(Result):
     def typical(self, precision: Any = "float32") -> Array:
         """For each entry of S, the root mean square error of a plain recurrence, if roundings are independent.
 
-        A rule of thumb, not a bound: programs that are right are within a few times this number, and far below their
-        `tolerance`, which grows with every rounding at its worst.
+        A rule of thumb, not a bound: programs that are right reach at most a few times this number, and are far below
+        their `tolerance`, which grows with every rounding at its worst. Where keys repeat, so do roundings, and errors
+        may be far smaller: test a kernel on different keys.
         """
         made = typical_of_steps(self._steps, as_precision(precision), self.keys.shape[-1])
         with quietly():
