@@ -79,7 +79,7 @@ def dampings(keys: Array, beta: Array, gate: Array, rounding: float) -> Array:
         g, b, square = gate[t], beta[t], 0.0
         for n in range(rows):
             square += keys[t, n] * keys[t, n]
-        growth = abs(1.0 - b * square)
+        growth = abs(1.0 - b * square) + (rows + 4) * rounding * (1.0 + b * square)
         if rows > 1:
             growth = max(growth, 1.0)
         for i in range(rows):
