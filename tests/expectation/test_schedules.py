@@ -133,6 +133,14 @@ def test_one_gradient_step_is_the_best_of_a_parabola():
     assert best.strengths[0] == pytest.approx(min(-b / (2 * a), 2 / tasks.radius**2), rel=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["step", "relaxation"])
+def test_one_step_on_tasks_of_different_sizes_is_certified(kind):
+    rng = np.random.default_rng(3)
+    Xs = [size * rng.standard_normal((2, 2)) for size in (0.01, 1.0, 10.0)]
+    tasks = fg.RegressionTasks(Xs, [rng.standard_normal(2) for _ in Xs])
+    assert fg.optimal_schedule(tasks, "with-replacement", 1, kind, w0=[1.0, -1.0]).certified
+
+
 def test_reaching_the_least_mean_loss_is_certified_and_nothing_else_by_chance():
     apart = fg.RegressionTasks([[[1.0]], [[1.0]]], [[0.0], [1.0]])
     assert fg.optimal_schedule(apart, [0, 1], k=2).certified  # w = 1/2

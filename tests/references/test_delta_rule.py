@@ -168,12 +168,60 @@ def test_the_worst_keys_are_worse_than_random_ones_and_within_their_bound():
         ({"initial_state": [[1.0]]}, "initial_state: expected shape"),
         ({"keys": [[1e100, 1.0]] * 3, "gate": 1e150}, r"step 1 \(from 0\): the state is beyond float64"),
         ({"time_axis": 1}, "with steps along time_axis = 1"),
+        ({"keys": np.zeros((3, 0))}, r"keys: expected \(..., steps, size\) .* got shape \(3, 0\)"),
     ],
 )
 def test_bad_input_names_the_step_and_the_value(change, message):
     given = {"keys": [[1.0, 0.5]] * 3, "values": [[1.0]] * 3} | change
     with pytest.raises(InvalidInputError, match=message):
         fg.references.delta_rule(**given)
+
+
+def test_long_keys_of_few_digits_have_a_finite_tolerance():
+    rng = np.random.default_rng(0)
+    keys, values = to_bits(rng.standard_normal((9, 256)) / 16, 8), to_bits(rng.standard_normal((9, 2)), 8)
+    memory = fg.references.delta_rule(keys, values)
+    state = recurrence_in(keys, values, 1.0, 1.0, PRECISIONS["bfloat16"])
+    assert memory.compare(state, "bfloat16").within
+    assert np.isfinite(memory.tolerance("bfloat16")).all()
+
+
+def test_bounds_beyond_float64_are_infinite_and_end_where_a_gate_is_0():
+    rng = np.random.default_rng(0)
+    keys, values = 10 * rng.standard_normal((200, 4)), np.zeros((200, 1))
+    grown = fg.references.delta_rule(keys, values)
+    assert np.isinf(grown.bound).all()
+    assert grown.compare(np.ones((4, 1))).within
+    assert not grown.compare(np.full((4, 1), np.nan)).within
+    keys, gate = to_bits(rng.standard_normal((200, 300)) / 17, 4), np.where(np.arange(200) == 197, 0.0, 1.0)
+    ended = fg.references.delta_rule(keys, rng.integers(0, 2, (200, 1)), 1.0, gate)
+    assert np.isfinite(ended.tolerance((4, 4, 4))).all()
+
+
+def test_bounds_of_columns_whose_squares_vanish_hold():
+    keys, start = np.tile([[1.0, 0.0]], (3, 1)), np.array([[1.0, 0.0], [1.0, 0.7e-170]])  # the column keeps and fades
+    faded = fg.references.delta_rule(keys, np.zeros((3, 2)), 1.0, 0.9, initial_state=start)
+    small, values = np.array([[1.0, 1.0], [3e-171, 3e-171]]), np.array([[1.0, 0.0], [0.7, 0.7]])
+    written = fg.references.delta_rule(small, values, 0.9)
+    for memory in faded, written:
+        S = exactly(memory.keys, memory.values, memory.beta, memory.gate, memory.initial_state)
+        error = Fraction(float(memory.state[1, 1])) + Fraction(float(memory.state_low[1, 1])) - S[1][1]
+        assert 0 < abs(error) <= Fraction(float(memory.bound[1, 1]))
+        assert memory.bound[1, 1] < 1e-28 * 1e-170
+
+
+def test_no_steps_no_heads_and_a_memory_of_zeros_are_answered():
+    none = fg.references.delta_rule(np.zeros((0, 3)), np.zeros((0, 2)), initial_state=np.ones((3, 2)))
+    assert none.state.tolist() == np.ones((3, 2)).tolist()
+    assert none.compare(np.ones((3, 2))).within
+    assert not none.compare(np.full((3, 2), 1.1)).within
+    heads = fg.references.delta_rule(np.zeros((0, 5, 3)), np.zeros((0, 5, 2)))
+    for memory in none, heads:
+        assert "each known to 0" in repr(memory)
+        assert memory.figure()
+    zeros = fg.references.delta_rule(np.ones((3, 2)), np.zeros((3, 1)))
+    assert zeros.compare(np.full((2, 1), 1e-3)).against_typical == np.inf
+    assert "an error of 0, against 0 for random keys" in repr(fg.references.worst_keys(4, 2, beta=0, budget=64))
 
 
 def test_bad_precisions_are_named():

@@ -40,7 +40,6 @@ __all__ = ["OptimalSchedule", "optimal_schedule"]
 KINDS = ("ridge", "step", "relaxation")
 MOST_NODES = 2.0**16  # multisets of tasks that a pass over permutations may go through
 ALIKE = 1e-9  # relative differences of losses, and of squared norms, that count as none
-FLAT = 1e-6  # slope of the logarithm of the loss, over a range of 1, that counts as none
 SOLVED = 1e-26  # a share of the first loss that counts as none
 PARALLEL = 1e-12  # inner products of directions of different tasks that are rounding
 STRENGTHS = {"ridge": "lambda", "step": "step size", "relaxation": "relaxation"}
@@ -323,8 +322,10 @@ def _proof(
         return "optimal: no w has a smaller mean loss"
     square = geometry.sigma[: geometry.rows_learned] ** 2
     equal = not len(square) or float(np.ptp(square)) <= ALIKE * float(np.max(square))
-    if steps == 1 and (word != "ridge" or equal) and slope <= FLAT:
-        return "optimal: after one step the loss is a convex parabola in the gain"
+    if steps == 1 and (word != "ridge" or equal):
+        curvature = float(loss.gradient(np.ones(1))[1][0] - loss.gradient(np.zeros(1))[1][0])
+        if slope**2 * value <= 2 * ALIKE * curvature:  # the slope of the parabola, squared, over twice its curvature
+            return "optimal: after one step the loss is a convex parabola in the gain"
     if word != "step" and request.realizable and value <= converged and _orthogonal(geometry):
         return "optimal: on orthogonal tasks with a common solution each step is best at convergence"
     line = isinstance(request.law, Independent) and geometry.dim == 1 and equal and word != "step"

@@ -8,6 +8,8 @@ from forgetting.compute.compiling import compiled
 from forgetting.compute.twofold import add, mul, sub
 from forgetting.core.arrays import Array
 
+TOO_SMALL = 1e-150  # norms below, whose squares lose digits, are replaced by sums of absolute values, which are larger
+
 
 @compiled
 def recurrence(
@@ -48,6 +50,10 @@ def recurrence(
                 sizes[t + 1, j] += h * h
         for j in range(columns):
             sizes[t + 1, j] = np.sqrt(sizes[t + 1, j])
+            if sizes[t + 1, j] < TOO_SMALL:
+                sizes[t + 1, j] = 0.0
+                for i in range(rows):
+                    sizes[t + 1, j] += abs(state[i, j])
         if len(queries) > 0:
             for j in range(columns):
                 told[j], told_low[j], read[t, j] = 0.0, 0.0, 0.0
@@ -73,7 +79,7 @@ def dampings(keys: Array, beta: Array, gate: Array, rounding: float) -> Array:
         g, b, square = gate[t], beta[t], 0.0
         for n in range(rows):
             square += keys[t, n] * keys[t, n]
-        growth = abs(1.0 - b * square)
+        growth = abs(1.0 - b * square) + (rows + 4) * rounding * (1.0 + b * square)
         if rows > 1:
             growth = max(growth, 1.0)
         for i in range(rows):
@@ -82,6 +88,10 @@ def dampings(keys: Array, beta: Array, gate: Array, rounding: float) -> Array:
                 size += product[i, n] * product[i, n]
                 along += product[i, n] * keys[t, n]
             size = np.sqrt(size)
+            if size < TOO_SMALL:
+                size = 0.0
+                for n in range(rows):
+                    size += abs(product[i, n])
             norms[t, i] = (size + slack[i]) * (1.0 + rows * rounding)
             for n in range(rows):
                 product[i, n] = g * (product[i, n] - b * along * keys[t, n])

@@ -10,10 +10,10 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_number, numbers, real_array
 from forgetting.core.memory import require_memory
-from forgetting.core.numerical import EPS
+from forgetting.core.numerical import EPS, quietly
 from forgetting.errors import InvalidInputError
 from forgetting.figures.items import Curves, Series
-from forgetting.references._recurrence import dampings, recurrence
+from forgetting.references._recurrence import TOO_SMALL, dampings, recurrence
 from forgetting.references.rounding import (
     REFERENCE,
     Steps,
@@ -97,8 +97,9 @@ class DeltaRule(Result):
     def tolerance(self, precision: Any = "float32") -> Array:
         """For each entry of S, a bound on the error of every program that makes these steps in this precision.
 
-        The program makes one step after another, adds in any order, and rounds to nearest: numbers that are multiplied
-        to `operands` binary digits, sums and products to `sums`, the state after each step to `state`. Words for these
+        The program makes one step after another, adds in any order, and rounds to nearest: the two factors of S^T k and
+        of k (beta (v - S^T k))^T, where beta may be on either side, to `operands` binary digits, all other sums and
+        products to `sums`, and the state after each step to `state`. Outputs are sums. Words for these
         three numbers are "float32", "tf32" (operands rounded, sums of float32), "bfloat16", "float16" (both for every
         operation), "bfloat16 to float32" (operands of bfloat16, sums of float32) and "float64". Keys, values, beta and
         gate are those of the reference: round them before the reference is computed. Nothing over- or underflows.
@@ -109,11 +110,13 @@ class DeltaRule(Result):
     def typical(self, precision: Any = "float32") -> Array:
         """For each entry of S, the root mean square error of a plain recurrence, if roundings are independent.
 
-        A rule of thumb, not a bound: programs that are right are within a few times this number, and far below their
-        `tolerance`, which grows with every rounding at its worst.
+        A rule of thumb, not a bound: programs that are right reach at most a few times this number, and are far below
+        their `tolerance`, which grows with every rounding at its worst. Where keys repeat, so do roundings, and errors
+        may be far smaller: test a kernel on different keys.
         """
         made = typical_of_steps(self._steps, as_precision(precision), self.keys.shape[-1])
-        return np.asarray(np.sqrt(np.swapaxes(self._dampings, -1, -2) ** 2 @ made**2))
+        with quietly():
+            return _bounded(np.sqrt(np.swapaxes(self._dampings, -1, -2) ** 2 @ made**2))
 
     def output_tolerance(self, precision: Any = "float32") -> Array:
         """`tolerance` for the outputs, in their layout."""
@@ -121,7 +124,7 @@ class DeltaRule(Result):
             raise InvalidInputError("this reference has no outputs; give queries= to fg.references.delta_rule")
         units, size = Units.of(as_precision(precision)), self.keys.shape[-1]
         _, errors = errors_of_steps(self._steps, units, size)
-        lengths = np.linalg.norm(self.queries, axis=-1)[..., None] * (1 + size * EPS)
+        lengths = _norms(self.queries, -1)[..., None] * (1 + size * EPS)
         product = together(inner_product(units, size), units.sums)
         moved = lengths * errors + product * (self.read + lengths * errors) + EPS * self.read
         return np.moveaxis(moved, -2, self.time_axis)
@@ -149,13 +152,14 @@ class DeltaRule(Result):
         for given, what, exact, low, allowed in parts:
             error = np.abs((numbers(given, what, shape=exact.shape) - exact) - low)
             error = np.where(np.isnan(error), np.inf, error)
-            with np.errstate(invalid="ignore"):
-                share = np.where(error == 0, 0.0, error / allowed)
+            with np.errstate(all="ignore"):
+                share = np.where((error == 0) | np.isinf(error), error, error / allowed)
             where = np.unravel_index(int(np.argmax(share)), share.shape) if share.size else ()
             found.append((float(np.max(share, initial=0.0)), tuple(map(int, where))))
             largest = max(largest, float(np.max(error, initial=0.0)))
             if what == "state" and error.any():
-                typical = float(np.linalg.norm(error) / np.linalg.norm(self.typical(precision)))
+                with np.errstate(all="ignore"):
+                    typical = float(_bounded(np.linalg.norm(error) / np.linalg.norm(self.typical(precision))))
         worst, place = max(found)
         return Deviation(largest, worst, place, worst <= 1, typical)
 
@@ -163,7 +167,7 @@ class DeltaRule(Result):
 
     @cached_property
     def _steps(self) -> Steps:
-        lengths = np.linalg.norm(self.keys, axis=-1) * (1 + self.keys.shape[-1] * EPS)
+        lengths = _norms(self.keys, -1) * (1 + self.keys.shape[-1] * EPS)
         grown = 1 + (self.keys.shape[-1] + 4) * EPS  # sizes were added in float64
         return Steps(
             self.beta,
@@ -185,7 +189,8 @@ class DeltaRule(Result):
 
     def _tolerance(self, units: Units) -> Array:
         made, _ = errors_of_steps(self._steps, units, self.keys.shape[-1])
-        return np.asarray(np.swapaxes(self._dampings, -1, -2) @ made * (1 + 1e-9))
+        with quietly():
+            return _bounded(np.swapaxes(self._dampings, -1, -2) @ made * (1 + 1e-9))
 
     # ------------------------------------------------------------------------------------------------------ looking
 
@@ -204,9 +209,8 @@ class DeltaRule(Result):
 
     def _columns(self, rows: IntArray, *, full: bool) -> dict[str, Any]:
         lead, steps = self.keys.shape[:-2], max(1, self.keys.shape[-2])
-        flat = (len(rows), -1) if self._num_rows() == len(rows) else (self._num_rows(), -1)
         parts = self.state, self.bound, self.tolerance("float32"), self.typical("float32")
-        largest = [np.max(np.abs(part).reshape(flat), axis=1, initial=0.0)[rows].tolist() for part in parts]
+        largest = [np.max(np.abs(part), axis=(-2, -1), initial=0.0).reshape(-1)[rows].tolist() for part in parts]
         heads = [", ".join(map(str, np.unravel_index(row, lead))) if lead else "0" for row in rows.tolist()]
         names = "largest entry", "error at most", "float32 within", "float32 typically"
         recall = (np.sum(self.recall, axis=-1) / steps).reshape(-1)[rows].tolist()
@@ -214,7 +218,8 @@ class DeltaRule(Result):
 
     def figure(self) -> Curves:
         """The recall error of each pair, by the number of steps since it was written; the mean over all heads."""
-        error = self.recall.reshape(-1, self.keys.shape[-2]).mean(axis=0)[::-1]
+        recall = self.recall
+        error = recall.sum(axis=tuple(range(recall.ndim - 1)))[::-1] / max(1, self._num_rows())
         ago = tuple(range(len(error)))
         series = Series("recall error", ago, tuple(error.tolist()), method=f"{self._num_rows()} heads")
         return Curves(
@@ -278,7 +283,13 @@ def delta_rule(
     """
     axis = as_number(time_axis, "time_axis")
     given = real_array(keys, "keys", squares=True)
-    if given.ndim < 2 or axis != int(axis) or not -given.ndim <= axis < given.ndim - 1 or axis == -1:
+    if (
+        given.ndim < 2
+        or axis != int(axis)
+        or not -given.ndim <= axis < given.ndim - 1
+        or axis == -1
+        or not given.shape[-1]
+    ):
         raise InvalidInputError(
             f"keys: expected (..., steps, size) with steps along time_axis = {axis:g}, got shape {given.shape}"
         )
@@ -305,7 +316,7 @@ def delta_rule(
     state, low = first.copy(), np.zeros(first.shape)
     outputs, read = (np.zeros((*lead, steps if asked is not None else 0, wide)) for _ in range(2))
     sizes, (reach, missed) = np.empty((*lead, steps + 1, wide)), np.empty((2, *lead, steps, wide))
-    sizes[..., 0, :] = np.linalg.norm(first, axis=-2)
+    sizes[..., 0, :] = _norms(first, -2)
     nothing = np.zeros((0, size))
     for head in np.ndindex(lead):
         recurrence(
@@ -335,6 +346,17 @@ def delta_rule(
     )
     made.bound[:] = made._tolerance(REFERENCE)
     return made
+
+
+def _norms(array: Array, axis: int) -> Array:
+    """Norms along an axis; where squares lose digits, sums of absolute values, which are larger."""
+    norms = np.linalg.norm(array, axis=axis)
+    return np.asarray(np.where(norms < TOO_SMALL, np.sum(np.abs(array), axis=axis), norms))
+
+
+def _bounded(numbers: Any) -> Array:
+    """Infinity for NaN, which stands for sums and products of infinities here."""
+    return np.where(np.isnan(numbers), np.inf, numbers)
 
 
 def _along(given: Any, what: str, place: int, lead: tuple[int, ...], size: int | None = None) -> Array:

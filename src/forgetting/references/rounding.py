@@ -12,6 +12,7 @@ from forgetting.core.numerical import EPS, quietly
 from forgetting.errors import InvalidInputError
 
 TINY = 1e-290  # two floats lose digits of products below
+HUGE = 1e300  # an error that no program makes without overflow
 SLACK = 1 + 1e-9  # covers the rounding of the bounds themselves
 
 
@@ -106,8 +107,7 @@ def together(*errors: float) -> float:
 
 def inner_product(units: Units, size: int) -> float:
     """The largest error of an inner product of `size` terms, relative to the sum of their absolute values."""
-    many = (size + 1) * units.sums
-    return together(units.operands, units.operands, many / (1 - many)) if many < 1 else np.inf
+    return together(units.operands, units.operands, *[units.sums] * (size + 1))
 
 
 @quietly()
@@ -121,10 +121,11 @@ def errors_of_steps(steps: Steps, units: Units, size: int) -> tuple[Array, Array
     product, outer = inner_product(units, size), together(units.operands, units.operands, units.sums)
     thrice, stored = together(*[units.sums] * 3), together(units.sums, units.state)
     made, after = np.empty(steps.missed.shape), np.empty(steps.missed.shape)
-    error = np.zeros(steps.missed[..., 0, :].shape)
+    error = np.zeros(steps.sizes[..., 0, :].shape)
     for t in range(steps.missed.shape[-2]):
         g, b, k = (part[..., t, None] for part in (steps.gate, steps.beta, steps.lengths))
-        growth = np.abs(1 - b * k**2) if size == 1 else np.maximum(1.0, np.abs(1 - b * k**2))
+        growth = np.abs(1 - b * k**2) + 8 * EPS * (1 + b * k**2)
+        growth = growth if size == 1 else np.maximum(1.0, growth)
         before = g * (steps.sizes[..., t, :] + error)
         gated = units.sums * before
         reach = steps.reach[..., t, :] + k * (g * error + gated)
@@ -132,8 +133,8 @@ def errors_of_steps(steps: Steps, units: Units, size: int) -> tuple[Array, Array
         written = b * (told * (1 + thrice) + thrice * (steps.values[..., t, :] + reach * (1 + product)))
         change = b * (steps.missed[..., t, :] + k * g * error) + written
         own = gated + k * written + outer * k * change + stored * (before + gated + (1 + outer) * k * change)
-        made[..., t, :] = own * SLACK + TINY
-        error = g * growth * error * SLACK + made[..., t, :]
+        made[..., t, :] = np.fmin(own * SLACK + TINY, HUGE)  # NaN is 0 times infinity
+        error = np.fmin(g * growth * error * SLACK + made[..., t, :], HUGE)
         after[..., t, :] = error
     return made, after
 

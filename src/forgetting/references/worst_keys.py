@@ -56,8 +56,8 @@ class WorstKeys(Result):
         operands, sums, state = self.precision
         return (
             f"The worst {len(self.keys)} keys among {self.tried} sequences, for operands of {operands}, sums of {sums} "
-            f"and a state of {state} binary digits: an error of {self.error:.3g}, {self.error / self.random:.3g} times "
-            f"that of random keys; no such program errs by more than {self.bound:.3g} on these keys"
+            f"and a state of {state} binary digits: an error of {self.error:.3g}, against "
+            f"{self.random:.3g} for random keys; no such program errs by more than {self.bound:.3g} on these keys"
         )
 
     def _num_rows(self) -> int:
