@@ -33,6 +33,14 @@ def tasks() -> fg.RegressionTasks:
     return fg.families.gaussian(3, 3, 1, seed=0)
 
 
+def ewc_fit(Xs: Any, ys: Any, strength: float) -> Any:
+    F, w, weights = np.zeros((Xs[0].shape[1],) * 2), np.zeros(Xs[0].shape[1]), []
+    for X, y in zip(Xs, ys, strict=True):
+        w = np.linalg.solve(X.T @ X + strength * F, X.T @ y + strength * F @ w)
+        F, weights = F + X.T @ X, [*weights, w]
+    return np.array(weights)
+
+
 def memory() -> Any:
     return fg.references.delta_rule(np.eye(3), np.eye(3), queries=np.eye(3))
 
@@ -358,6 +366,7 @@ SCHEMES = [
 VIEW = "orderings.TaskView(3, np.ones(3), lambda: np.ones(3), lambda: np.ones(3))"
 #: good arguments by the name of the parameter, the usual one first
 GOOD = {
+    "penalty": ["None", "0.5"],
     "problem": ["tasks()", "sparse_tasks()", "kernel()", "classes()", "sets()", "affine_sets()", "unsolvable()"],
     "tasks": ["tasks()"],
     "ordering": [*ORDERINGS, "'cyclic'", "'with-replacement p=1,2,3'", "[0, 2, 1, 1]", "np.array([2, 0, 1])"],
@@ -650,6 +659,14 @@ GOOD_FOR = {
         f"fg.references.DeltaRule.{name}": {"precision": ["'float32'", "(8, 24, 24)"]}
         for name in ("tolerance", "typical", "output_tolerance")
     },
+    "fg.checks.check_ewc": {"fit": ["ewc_fit"], "loss": ["'auto'", "'sum'"], "tol": ["1e-4"], "seed": ["0"]},
+    "fg.schemes.GeneralizedRidge": {"matrix": ["np.eye(3)", "np.ones(3)"]},
+    **{
+        f"fg.{name}.similarity": {"by": ["'rows'", "'solutions'"]}
+        for name in ("ClassificationTasks", "ConvexSets", "KernelTasks", "Problem", "RegressionTasks")
+    },
+    "fg.orderings.TaskView.similarity": {"by": ["'rows'"]},
+    "fg.RegressionTasks.like_these": {"other": ["tasks()"]},
     "fg.families.key_value": {"similarity": ["0.3", "0.0"], "unit": ["True", "False"], "outputs": ["1", "2"]},
     "fg.adversarial_search": {
         "k": ["3", "2", "10**4"],
@@ -990,7 +1007,7 @@ RESULTS = {
     "fg.metrics.Conventions", "fg.auditing.MatrixAudit", "fg.orderings.TaskView",
     "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
     "fg.solver.History",
-    "fg.references.DeltaRule", "fg.references.Deviation", "fg.references.WorstKeys",
+    "fg.checks.EWCReport", "fg.references.DeltaRule", "fg.references.Deviation", "fg.references.WorstKeys",
     "fg.solver.Solution", "fg.studies.Status", "fg.worstcase.DualCertificate", "fg.worstcase.Entry",
     "fg.worstcase.Frontier", "fg.worstcase.Improvement", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",
 }
@@ -1022,6 +1039,7 @@ LEFT_OUT |= {
 #: refused without T and d, or tasks; and without a picture
 LEFT_OUT |= {"fg.worstcase.improve_frontier", "fg.worstcase.WorstCase.plot", "fg.ClassSplits.plot"}
 LEFT_OUT |= {"fg.references.WorstKeys.plot"}
+LEFT_OUT |= {"fg.orderings.TaskView.similarity"}  # refused by a view without tasks
 #: refused without rows, or a task
 LEFT_OUT |= {"fg.IncrementalRidge.unlearn", "fg.IncrementalRidgeClassifier.unlearn"}
 SLOW = {
