@@ -284,3 +284,11 @@ def test_conformance_notices_wrong_statements():
         check_scheme(Forgetful(0.5, Kaczmarz()))
     with pytest.raises(AssertionError, match="against its `linear_steps_on`"):
         check_scheme(Other(lambda t: POCS()))
+
+
+@pytest.mark.parametrize("scheme", [Scheduled([Kaczmarz(), Ridge(1.0)]), Decay(0.5, Kaczmarz())])
+@pytest.mark.parametrize("order", ["with-replacement", "reshuffled", "cyclic"])
+@pytest.mark.parametrize("method", ["auto", "listing"])
+def test_tasks_of_zeros_have_schedules_as_all_others_do(scheme, order, method):
+    tasks = fg.RegressionTasks([[[0.0, 0.0]], [[0.0, 0.0]]], [[2.0], [0.0]])
+    assert fg.expect(tasks, order, 2, scheme, method=method, quantities="loss").loss == 1.0
