@@ -292,3 +292,12 @@ def test_conformance_notices_wrong_statements():
 def test_tasks_of_zeros_have_schedules_as_all_others_do(scheme, order, method):
     tasks = fg.RegressionTasks([[[0.0, 0.0]], [[0.0, 0.0]]], [[2.0], [0.0]])
     assert fg.expect(tasks, order, 2, scheme, method=method, quantities="loss").loss == 1.0
+
+
+@pytest.mark.parametrize("scheme", [Scheduled([Kaczmarz(), Ridge(1.0)]), Decay(0.5, Scheduled(["ridge lam=1"] * 2))])
+@pytest.mark.parametrize("method", ["auto", "listing", "monte-carlo"])
+def test_the_loss_of_the_next_task_needs_no_scheme_after_the_last_step(scheme, method):
+    tasks = drawn()
+    e = fg.expect(tasks, [0, 1, 2], 2, scheme, method=method, quantities="next_loss", runs=1024)
+    wanted = tasks.task_losses(fg.run(tasks, [0, 1], 2, scheme).iterates[-1])[2]
+    np.testing.assert_allclose(e.next_loss, wanted)
