@@ -18,6 +18,7 @@ MADE = {  # the scheme, and its plain scheme and its factor of w at step t
     "list": (Scheduled(STEPS), lambda t: (STEPS[t - 1], 1)),
     "decay": (Decay(0.75, Kaczmarz()), lambda t: (Kaczmarz(), 0.75)),
     "gate": (Scheduled(lambda t: Decay(GATES[t % 4], SGD(0.5))), lambda t: (SGD(0.5), GATES[t % 4])),
+    "small gate": (Scheduled(lambda t: Decay(10.0**-t, Ridge(0.5))), lambda t: (Ridge(0.5), 10.0**-t)),
     "both": (Decay(0.5, Scheduled(lambda t: Ridge(2.0**-t))), lambda t: (Ridge(2.0**-t), 0.5)),
 }
 TASKS = {

@@ -1,6 +1,7 @@
 """Schedules and decay: runs by hand, constant schedules, files, bad input, and what is not promised for them."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -284,3 +285,26 @@ def test_conformance_notices_wrong_statements():
         check_scheme(Forgetful(0.5, Kaczmarz()))
     with pytest.raises(AssertionError, match="against its `linear_steps_on`"):
         check_scheme(Other(lambda t: POCS()))
+
+
+@pytest.mark.parametrize("scheme", [Scheduled([Kaczmarz(), Ridge(1.0)]), Decay(0.5, Kaczmarz())])
+@pytest.mark.parametrize("order", ["with-replacement", "reshuffled", "cyclic"])
+@pytest.mark.parametrize("method", ["auto", "listing"])
+def test_tasks_of_zeros_have_schedules_as_all_others_do(scheme, order, method):
+    tasks = fg.RegressionTasks([[[0.0, 0.0]], [[0.0, 0.0]]], [[2.0], [0.0]])
+    assert fg.expect(tasks, order, 2, scheme, method=method, quantities="loss").loss == 1.0
+
+
+@pytest.mark.parametrize("scheme", [Scheduled([Kaczmarz(), Ridge(1.0)]), Decay(0.5, Scheduled(["ridge lam=1"] * 2))])
+@pytest.mark.parametrize("method", ["auto", "listing", "monte-carlo"])
+def test_the_loss_of_the_next_task_needs_no_scheme_after_the_last_step(scheme, method):
+    tasks = drawn()
+    e = fg.expect(tasks, [0, 1, 2], 2, scheme, method=method, quantities="next_loss", runs=1024)
+    wanted = tasks.task_losses(fg.run(tasks, [0, 1], 2, scheme).iterates[-1])[2]
+    np.testing.assert_allclose(e.next_loss, wanted)
+
+
+def test_what_a_weak_decay_takes_from_a_part_that_no_task_sees_has_all_digits():
+    tasks, alpha, k = fg.RegressionTasks([[[1.0, 0.0]], [[2.0, 0.0]]], [[0.0], [0.0]]), 1 - 1e-10, 1500
+    e = fg.expect(tasks, "with-replacement", k, Decay(alpha, Kaczmarz()), [0.0, 3.0], quantities="error")
+    np.testing.assert_allclose(e.error, float(9 * (1 - Fraction(alpha) ** k) ** 2), rtol=1e-12)

@@ -170,13 +170,14 @@ def add_noise(error: Array, moment: Array, dim: int, relative: float, uniform: f
 @inlined
 def _shrink(a: Array, al: Array, dim: int, keep: float, origin: Array, origin_low: Array) -> None:
     """A -> P A P^T for z -> keep z + (keep - 1) origin, symmetric to the last bit; the constants follow z."""
-    size, loss = len(a), keep - 1.0
+    size = len(a)
+    loss, loss_low = add(keep, 0.0, -1.0, 0.0)
     for i in range(size):
         for n in range(dim):
             v, vl = mul(a[i, n], al[i, n], keep, 0.0)
             for c in range(len(origin)):
                 p, e = mul(origin[c, n], origin_low[c, n], a[i, dim + c], al[i, dim + c])
-                p, e = mul(p, e, loss, 0.0)
+                p, e = mul(p, e, loss, loss_low)
                 v, vl = add(v, vl, p, e)
             a[i, n], al[i, n] = v, vl
     for j in range(size):  # a column of A P^T at a time; its lower half replaces the row
@@ -184,7 +185,7 @@ def _shrink(a: Array, al: Array, dim: int, keep: float, origin: Array, origin_lo
             v, vl = mul(a[i, j], al[i, j], keep, 0.0)
             for c in range(len(origin)):
                 p, e = mul(origin[c, i], origin_low[c, i], a[dim + c, j], al[dim + c, j])
-                p, e = mul(p, e, loss, 0.0)
+                p, e = mul(p, e, loss, loss_low)
                 v, vl = add(v, vl, p, e)
             a[i, j], al[i, j] = v, vl
     for i in range(size):

@@ -29,6 +29,7 @@ from forgetting.orderings import Ordering
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.schemes.base import Scheme, SchemeLike
 from forgetting.schemes.linear import growth
+from forgetting.schemes.schedules import Scheduled
 from forgetting.tasks import Problem
 from forgetting.tasks.held_out_and_noise import scored_tasks
 from forgetting.tasks.problem import as_problem, no_common_solution
@@ -369,6 +370,8 @@ def ask(
         simulation or Simulation(),
         there,
     )
+    if request.one_more and scheme.at_step(1) is not scheme:  # the last step serves, for its task alone
+        request = replace(request, scheme=Scheduled(lambda t: scheme.at_step(min(t, max(1, last)))))
     if request.linear is not None and request.averages("error"):
         require_realizable(request, "the quantity 'error'")
     return Question(request, steps, scalar, problem, given.linear_on(problem) or given, space.w0)

@@ -117,17 +117,20 @@ class Request:
         return self.linear_steps.at(1).scheme
 
     @cached_property
-    def left(self) -> Array | None:
-        """What each number of steps up to the last leaves of the part of w_0 that no task sees; None if all of it."""
+    def lost(self) -> Array | None:
+        """What each number of steps up to the last takes from the part of w_0 that no task sees; None if nothing."""
         if self.linear is None or self.linear.alike or self.last > MOST_LISTED:
             return None
-        left = self.scheme.left_after(np.arange(self.last + 1))
-        return None if left is None or np.all(left == 1) else left
+        lost = [0.0]
+        for t in range(1, self.last + 1):  # sums of nonnegative numbers, so that small losses have all digits, too
+            keep = self.scheme.kept_at(t)
+            lost.append(keep * lost[-1] + (1 - keep))
+        return np.array(lost) if any(lost) else None
 
     @cached_property
     def decays(self) -> bool:
         """Whether some step keeps less than all of w; of very many steps that differ, this is not looked at."""
-        return self.left is not None or (self.linear is not None and not self.linear.alike and self.last > MOST_LISTED)
+        return self.lost is not None or (self.linear is not None and not self.linear.alike and self.last > MOST_LISTED)
 
     @cached_property
     def aside(self) -> tuple[float, float]:
@@ -143,12 +146,12 @@ class Request:
     def error_aside(self, steps: IntArray) -> tuple[Array, Array]:
         """What decay adds to |w_k - w*|^2 after each of several numbers of steps, where no task sees it; and a doubt.
 
-        w* has the part of w_0 that no task sees, and an iterate has what is left of it.
+        w* has the part of w_0 that no task sees, and an iterate has what decay left of it.
         """
-        if self.left is None:
+        if self.lost is None:
             return np.zeros(np.shape(steps)), np.zeros(np.shape(steps))
         square, off = self.aside
-        lost = (1 - self.left[steps]) ** 2
+        lost = self.lost[steps] ** 2
         return lost * square, lost * (2 * np.sqrt(square) * off + off**2 + 16 * EPS * self.last * square)
 
     @property

@@ -305,7 +305,7 @@ def gains_of_steps(directions: Directions, steps: LinearSteps, first: int, count
         return StepGains.alike(linear_gains(directions, steps.at(1).scheme), count)
     different, which, keep = different_steps(steps, first, count)
     table = np.array([linear_gains(directions, scheme) for scheme in different])
-    return StepGains(table.reshape(-1, len(directions.sigma)), which, keep)
+    return StepGains(table.reshape(len(different), len(directions.sigma)), which, keep)
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:

@@ -106,7 +106,7 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         first=first,
         unit=unit,
         doubts=doubts_of(geometry, source, first[0], noise, pace, w0, unit, known, twofold, homogeneous),
-        aside=request.error_aside(np.arange(1 if request.left is None else request.last + 1)),
+        aside=request.error_aside(np.arange(1 if request.lost is None else request.last + 1)),
         averaged=request.averaged,
         watches=request.scores_tests,
         device=request.device,

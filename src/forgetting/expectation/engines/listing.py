@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -288,7 +289,7 @@ class _Walk:
             own = slice(*np.searchsorted(branches, [branch, branch + 1]).tolist())
             directions = geometry.block(int(geometry.index[self.tree.tasks[branch]]))
             basis, part = geometry.rows[directions], states[own]
-            flat = part.reshape(-1, geometry.dim)
+            flat = part.reshape(prod(part.shape[:-1]), geometry.dim)
             missed = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., directions]
             moved = (missed * gains[directions]).reshape(len(flat), -1) @ basis
             states[own] -= moved.reshape(part.shape)

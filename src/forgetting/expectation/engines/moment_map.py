@@ -189,7 +189,7 @@ class Moments:
             return high, low
         tools, z, ones = two_floats(), slice(self.dim), slice(self.dim, self.dim + len(self.origin[0]))
         b = np.ascontiguousarray(high[:, z]), np.ascontiguousarray(low[:, z])
-        pulled = scaled(tools.products(*b, *self.origin), np.full((len(high), len(self.origin[0])), keep - 1))
+        pulled = tools.mul(*tools.products(*b, *self.origin), *tools.add(keep, 0.0, -1.0, 0.0))
         high, low = high.copy(), low.copy()
         high[:, ones], low[:, ones] = tools.add(high[:, ones], low[:, ones], *pulled)
         high[:, z], low[:, z] = scaled(b, np.full_like(b[0], keep))
@@ -219,9 +219,8 @@ class Moments:
         if keep == 1:
             return state
         tools, (high, low), z = two_floats(), (part.copy() for part in state), slice(self.dim)
-        factors = np.full_like(high[:, z], keep)
-        lost = scaled(self.origin, factors - 1)
-        high[:, z], low[:, z] = tools.add(*scaled((high[:, z], low[:, z]), factors), *lost)
+        lost = tools.mul(*self.origin, *tools.add(keep, 0.0, -1.0, 0.0))
+        high[:, z], low[:, z] = tools.add(*tools.mul(high[:, z], low[:, z], keep, 0.0), *lost)
         return high, low
 
     def shrink(self, t: int, moments: Pair, errors: Array) -> bool:

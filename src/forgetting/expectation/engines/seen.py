@@ -341,16 +341,17 @@ class _Walk:
         whole[:dim, dim:] = step.push.T
         second = whole @ moment.second @ whole.T
         likely = float(np.trace(moment.second[dim:, dim:])) if self.constants else 1.0
-        spread, left = self._trace(moment.second), self._trace(second)
-        # the map is off: t (S A S^T) + (1 + 1 / t) dS A dS^T for every t
+        carried = max(0.0, float(np.trace(moment.error)))
+        spread, left = self._trace(moment.second) + carried, self._trace(second)
+        # the map is off: t (S A S^T) + (1 + 1 / t) dS A dS^T for every t; what is mapped is A and its error
         off = 2 * (spread * step.matrix_noise + likely * step.push_noise)
         t = min(1.0, float(np.sqrt(np.trace(off) / left))) if left > 0 else 1.0
         # rounding: n terms a product, two products, and the sum over groups
         rounding = 4 * (n + 8) * EPS
         moved = 2 * (float(np.sum(step.matrix**2)) * spread + float(np.sum(step.push**2)) * likely)
-        error = whole @ moment.error @ whole.T + (t + 8 * EPS + self.moments.doubts.known) * second
+        error = (1 + t) * (whole @ moment.error @ whole.T) + (t + 8 * EPS + self.moments.doubts.known) * second
         places = np.arange(n)
-        own = 8 * (n + 8) * EPS * float(np.sum(whole**2)) * max(0.0, float(np.trace(moment.error)))
+        own = 8 * (n + 8) * EPS * float(np.sum(whole**2)) * carried
         error[places, places] += np.where(places < dim, 2 * rounding * moved, 2 * rounding * likely) + own
         if t > 0:
             error[:dim, :dim] += (1 + 1 / t) * off
