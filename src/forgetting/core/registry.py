@@ -241,6 +241,8 @@ def check_call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -
     for name in values:
         if name not in known:
             listed = nearest(name, known) if known else "; it has none"
+            if isinstance(values.get("scheme"), str):
+                listed += f"; words for its scheme take quotes: 'scheme={values['scheme']} {name}=...'"
             raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
     missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
     if missing:
