@@ -226,6 +226,10 @@ class Ridge(LinearScheme):
         return NAMED[self.lam] if isinstance(self.lam, str) else "ridge"
 
     @property
+    def depends_on_k(self) -> bool:
+        return isinstance(self.lam, str)
+
+    @property
     def penalty(self) -> float | None:
         return None if isinstance(self.lam, str) else self.lam
 
