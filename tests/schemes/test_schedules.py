@@ -284,3 +284,15 @@ def test_conformance_notices_wrong_statements():
         check_scheme(Forgetful(0.5, Kaczmarz()))
     with pytest.raises(AssertionError, match="against its `linear_steps_on`"):
         check_scheme(Other(lambda t: POCS()))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [fg.schemes.Decay(0.9, fg.schemes.EWC()), fg.schemes.Scheduled(lambda t: fg.schemes.GeneralizedRidge([t] * 6))],
+)
+def test_a_rule_that_no_exact_method_follows_is_simulated_and_says_why(scheme):
+    tasks = fg.families.gaussian(T=3, d=6, rank=2, seed=0)
+    found = fg.expect(tasks, "with-replacement", 30, scheme, runs=16)
+    assert found.method == "monte-carlo"
+    assert any(note.startswith("simulated: no exact method but a list of all orders follows") for note in found.notes)
+    assert not any("raise patience" in note for note in found.notes)  # that would take thousands of years
