@@ -96,7 +96,7 @@ FAULTS = {
     "empirical": ({"fisher_of": "squares"}, r"^the Fisher is the squared gradients .* \(the empirical Fisher\)"),
     "batches": ({"fisher_of": "squares of batches"}, "^does nothing on tasks that are solved exactly"),
     "no Fisher": ({"fisher_of": "none"}, "^there is no Fisher"),
-    "weight decay": ({"decay": 0.5}, "^weight decay: .* 0.5 .* beside a sum"),
+    "weight decay": ({"decay": 0.5}, "^weight decay: .* 0.5 .* beside half their sum"),
     "two at once": ({"factor": -2.0, "centre": "first"}, "^wrong sign.*; wrong scale: .* 2 times.*; centre not"),
 }
 
@@ -118,6 +118,57 @@ def test_an_exact_fit_of_finite_accuracy_passes_within_the_tolerance_and_its_fau
         planted, said = FAULTS[fault]
         with pytest.raises(AssertionError, match=said):
             check_ewc(rounded(ewc(**planted)))
+
+
+@pytest.mark.parametrize("fisher_of", ["full", "diagonal"])
+@pytest.mark.parametrize("tol", [0.01, 0.03])
+def test_errors_of_a_stochastic_optimiser_within_the_tolerance_are_no_fault(tol, fisher_of):
+    rng = np.random.default_rng(0)
+
+    def disturbed(Xs, ys, strength):
+        weights = np.array(ewc(fisher_of=fisher_of, loss="mean")(Xs, ys, strength))
+        return weights * (1 + 0.3 * tol * rng.standard_normal(weights.shape))
+
+    assert [check_ewc(disturbed, tol=tol).fisher for _ in range(4)] == 4 * [fisher_of]
+
+
+def test_a_fit_that_has_not_converged_is_compared_with_the_nearest_penalty():
+    def disturbed(Xs, ys, strength, factor):
+        weights = np.array(ewc(factor=factor, loss="mean")(Xs, ys, strength))
+        weights[1:] += 1e-3 * np.random.default_rng(0).standard_normal(weights[1:].shape)
+        return weights
+
+    with pytest.raises(AssertionError, match=r"have not converged .* weights away: the right penalty"):
+        check_ewc(lambda *given: disturbed(*given, 1.0))
+    with pytest.raises(AssertionError, match=r"have not converged .* weights away: none: it does nothing"):
+        check_ewc(lambda *given: disturbed(*given, 0.0))
+
+
+@pytest.mark.parametrize("centre", ["last", "own"])
+def test_a_penalty_that_is_multiplied_by_the_number_of_mini_batches_is_named(centre):
+    def fit(Xs, ys, strength):
+        """Mini-batches of 4 rows; the equations of the mean over the batches."""
+        weights, fishers = [], []
+        for X, y in zip(Xs, ys, strict=True):
+            A, b = X.T @ X, X.T @ y
+            for s, F in enumerate(fishers):
+                c = weights[s if centre == "own" else -1]
+                A, b = A + -(-len(X) // 4) * strength * F, b + -(-len(X) // 4) * strength * F @ c
+            weights.append(np.linalg.solve(A, b))
+            fishers.append(X.T @ X)
+        return weights
+
+    said = r"^wrong scale: the penalty is 3, 3, 5 times .* number of mini-batches"
+    with pytest.raises(AssertionError, match=said + (".*; separate centres" if centre == "own" else "[^;]*$")):
+        check_ewc(fit)
+
+
+def test_an_intercept_is_named():
+    def fit(Xs, ys, strength):
+        return ewc()([X - X.mean(axis=0) for X in Xs], [y - y.mean() for y in ys], strength)
+
+    with pytest.raises(AssertionError, match=r"^an intercept: .*bias=False"):
+        check_ewc(fit)
 
 
 def descent(steps, sign=1.0):

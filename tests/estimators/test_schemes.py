@@ -111,6 +111,14 @@ def test_a_scheme_for_classification_takes_the_place_of_lambda():
         fg.ContinualClassifier(scheme=fg.schemes.Ridge(1.0)).fit(X, y)
 
 
+@pytest.mark.parametrize("scheme", ["ridge lam=increasing", fg.schemes.Decay(0.9, "ridge lam=fixed")])
+def test_strengths_that_depend_on_the_number_of_all_steps_cannot_be_continued(scheme):
+    X, y, groups = several_tasks(T=2)
+    model = fg.ContinualRegressor(scheme=scheme).fit(X, y, task_id=groups)
+    with pytest.raises(InvalidInputError, match=r"depends on the number of all steps, .* one call of `fit`"):
+        model.partial_fit(X, y)
+
+
 def test_what_the_weights_do_not_hold_cannot_be_continued():
     X, y, groups = several_tasks(T=2)
     model = fg.ContinualRegressor(scheme=fg.schemes.RecursiveLeastSquares()).fit(X, y, task_id=groups)

@@ -355,12 +355,16 @@ ORDERINGS = [
     "orderings.Explicit([0, 2, 1, 1])", "orderings.GreedyDistance()", "orderings.GreedyResidual(repeat=False)",
     "orderings.Cyclic([2, 0, 1])", "orderings.NonRepetitive([1, 2, 3])", "orderings.Steinerberger(1.0)",
     "orderings.RelaxedGreedy()", "orderings.Quantile(0.5)", "orderings.Quantile(0.9, sample=2)",
+    "orderings.PeripheryFirst()", "orderings.DissimilarNeighbours('solutions')", "orderings.HermanMeyer()",
+    "orderings.GreedyThenRandom(0.5)",
 ]
 SCHEMES = [
     "None", "schemes.Kaczmarz()", "schemes.SGD(0.5)", "schemes.SGD(3.0, 'loss')", "schemes.FiniteSteps(2, 0.1)",
     "schemes.Ridge(0.5)", "schemes.NLMS(0.5)", "schemes.RecursiveLeastSquares()", "schemes.POCS()",
     "schemes.GradientDescent(1e-6, 100)", "schemes.GradientDescent(1e-6, 100, batch_size=1)",
-    "schemes.WeaklyRegularized(-5.0)",
+    "schemes.WeaklyRegularized(-5.0)", "schemes.Scheduled(lambda t: schemes.Ridge(1.0 * t))",
+    "schemes.Decay(0.5, schemes.Kaczmarz())", "schemes.EWC(0.5)", "schemes.Replay()",
+    "schemes.GeneralizedRidge(np.eye(3))",
 ]
 # fmt: on
 VIEW = "orderings.TaskView(3, np.ones(3), lambda: np.ones(3), lambda: np.ones(3))"
@@ -665,8 +669,19 @@ GOOD_FOR = {
         f"fg.{name}.similarity": {"by": ["'rows'", "'solutions'"]}
         for name in ("ClassificationTasks", "ConvexSets", "KernelTasks", "Problem", "RegressionTasks")
     },
-    "fg.orderings.TaskView.similarity": {"by": ["'rows'"]},
+    **{
+        f"fg.orderings.{name}": {"by": ["'rows'", "'solutions'"]}
+        for name in ("TaskView.similarity", "PeripheryFirst", "DissimilarNeighbours")
+    },
     "fg.RegressionTasks.like_these": {"other": ["tasks()"]},
+    "fg.schemes.EWC": {"strength": ["0.5"], "gamma": ["0.5", "1.0"], "diagonal": ["False", "True"]},
+    "fg.schemes.Replay": {
+        "scheme": ["schemes.Ridge(0.5)"],
+        "memory": ["1", "0"],
+        "policy": ["'first'", "'ring'"],
+        "per": ["'task'", "'all'"],
+    },
+    "fg.schemes.AffineStep": {key: ["np.eye(3)"] for key in ("matrix", "push", "matrix_noise", "push_noise")},
     "fg.families.key_value": {"similarity": ["0.3", "0.0"], "unit": ["True", "False"], "outputs": ["1", "2"]},
     "fg.adversarial_search": {
         "k": ["3", "2", "10**4"],
@@ -1018,7 +1033,8 @@ TRUSTED = {
     "with_dim", "equations", "get_metadata_routing", "set_fit_request", "set_partial_fit_request",
     "set_predict_request", "set_score_request", "set_decision_function_request", "set_params", "get_params",
     "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function",
-    "rebuilt", "file_arrays", "from_file_arrays", "adopt", "settings",
+    "rebuilt", "file_arrays", "from_file_arrays", "adopt", "settings", "affine_step", "remember", "kept_at",
+    "left_after", "at_step", "in_coordinates", "order", "first", "made",
 }
 # fmt: on
 #: they bring their own data, which takes long, or write to places of their own

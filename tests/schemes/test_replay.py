@@ -204,3 +204,15 @@ def test_a_scheme_that_remembers_says_why_it_is_simulated():
     runs = [fg.run(few, order, 3, Replay(policy="hard")).losses[-1] for order in permutations(range(3))]
     assert listed.method == "listing"
     assert float(listed.loss) == pytest.approx(np.mean(runs), rel=1e-9)
+
+
+def test_a_named_strength_is_that_of_the_tasks_and_one_that_changes_is_refused():
+    tasks = tasks_of()
+    fixed = Replay(Ridge("fixed").fitted_to(tasks, 3))
+    assert float(fg.expect(tasks, "cyclic", 3, "replay 'scheme=ridge lam=fixed'").loss) == pytest.approx(
+        float(fg.expect(tasks, "cyclic", 3, fixed).loss), rel=1e-12
+    )
+    with pytest.raises(InvalidInputError, match=r"same way at every step; got Scheduled\(increasing\)"):
+        fg.run(tasks, "cyclic", 3, Replay(Ridge("increasing")))
+    with pytest.raises(InvalidInputError, match=r"no parameter 'lam'; .* take quotes: 'scheme=ridge lam=...'"):
+        fg.run(tasks, "cyclic", 3, "replay scheme=ridge lam=1")

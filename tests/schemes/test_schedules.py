@@ -308,3 +308,15 @@ def test_what_a_weak_decay_takes_from_a_part_that_no_task_sees_has_all_digits():
     tasks, alpha, k = fg.RegressionTasks([[[1.0, 0.0]], [[2.0, 0.0]]], [[0.0], [0.0]]), 1 - 1e-10, 1500
     e = fg.expect(tasks, "with-replacement", k, Decay(alpha, Kaczmarz()), [0.0, 3.0], quantities="error")
     np.testing.assert_allclose(e.error, float(9 * (1 - Fraction(alpha) ** k) ** 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [fg.schemes.Decay(0.9, fg.schemes.EWC()), fg.schemes.Scheduled(lambda t: fg.schemes.GeneralizedRidge([t] * 6))],
+)
+def test_a_rule_that_no_exact_method_follows_is_simulated_and_says_why(scheme):
+    tasks = fg.families.gaussian(T=3, d=6, rank=2, seed=0)
+    found = fg.expect(tasks, "with-replacement", 30, scheme, runs=16)
+    assert found.method == "monte-carlo"
+    assert any(note.startswith("simulated: no exact method but a list of all orders follows") for note in found.notes)
+    assert not any("raise patience" in note for note in found.notes)  # that would take thousands of years

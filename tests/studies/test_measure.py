@@ -59,3 +59,18 @@ def test_k_that_is_a_text_is_named_as_it_was_given():
 def test_a_quantity_that_does_not_exist_is_named_before_anything_is_computed():
     with pytest.raises(InvalidInputError, match=r"cell 0: no quantity 'los'; did you mean 'loss'"):
         fg.Study.grid(family="orthogonal", d=[2, 3], k=5, quantities=["los"], store=None)
+
+
+def test_a_scheme_within_a_scheme_is_measured_and_is_named_as_a_user_types_it():
+    cell = {"family": "gaussian", "T": 3, "d": 6, "rank": 2, "k": 3}
+    within = [
+        (fg.schemes.Decay(0.9, fg.schemes.Ridge(0.5)), "decay alpha=0.9 'scheme=ridge lam=0.5'"),
+        (fg.schemes.Replay(fg.schemes.Ridge(0.5)), "replay 'scheme=ridge lam=0.5' memory=1 policy=first per=task"),
+        (fg.schemes.Scheduled([fg.schemes.Ridge(t) for t in (1, 2, 3)]), None),
+    ]
+    study = fg.Study([{**cell, "scheme": scheme} for scheme, _ in within], store=None).run(progress=False)
+    for (scheme, words), row in zip(within, study.to_frame().to_dict("records"), strict=True):
+        expected = fg.expect(fg.families.gaussian(T=3, d=6, rank=2, seed=row["seed"]), "with-replacement", 3, scheme)
+        assert row["loss"] == pytest.approx(float(expected.loss), rel=1e-9)
+        assert words in (None, row["scheme"])
+        assert words is None or fg.schemes.base.as_scheme(words) == scheme

@@ -254,7 +254,9 @@ def prepare_tasks(
     rows = None if test is None else held_out(test, source, problem)
     chosen, space = resolve(problem, scheme, w0)
     if chosen.random or (problem.linear is not None and chosen.linear_on(problem) is None):
-        raise NotSupportedError(f"an audit needs a linear scheme, such as Kaczmarz or SGD, not {chosen}")
+        raise NotSupportedError(
+            f"an audit needs a linear scheme with the same step for every task, such as Kaczmarz or SGD, not {chosen}"
+        )
     features = recipe.feature_map(seed, repeat)
     return Prepared(source, problem, features, rows, chosen, space.w0, given, passes, seed + repeat)
 

@@ -67,7 +67,7 @@ class ReplayTable:
 
 
 def replay_orders(prepared: Prepared, measured: MeasuredOrders, patience: float) -> ReplayTable | str | None:
-    """The table; the reason why it would take too long, in words; None where replay means nothing.
+    """The table; or, in words, that it would take too long; or None where replay is not defined for the tasks.
 
     >>> import forgetting as fg
     >>> audit = fg.audit(fg.families.gaussian(T=3, d=8, rank=3, seed=0))

@@ -69,7 +69,7 @@ class Audit(ResultWithPage):
         missing: what was left out of the audit, and why.
         orders: the orders that were tried, if these are all different orders; else empty.
         all_rows: what a head reaches that learns the rows of all tasks and forgets none, and joint training.
-        replay: what replay of a few rows of each task would change; None where it means nothing, or takes too long.
+        replay: what replay of a few rows of each task would change; None where it is not defined, or takes too long.
     """
 
     kind = "audit"

@@ -322,7 +322,13 @@ def _replay(audit: Audit) -> list[str]:
     if not any(effects):
         most = f"up to {kept[-1]}" if len(kept) > 1 else kept[-1]
         return [f"Replay of {most} would make no difference to the {measure.name} of a random order: {none}."]
-    helps = "would help" if min(effects) >= 0 else "would hurt" if max(effects) <= 0 else "would help or hurt"
+    helps = (
+        "would help"
+        if min(effects) >= 0
+        else "would hurt"
+        if max(effects) <= 0
+        else "would help or hurt, by their number"
+    )
     return [
         f"Replay of rows of earlier tasks {helps}: a random order has a {measure.name} of {none} without, {told} "
         "(fg.schemes.Replay)."

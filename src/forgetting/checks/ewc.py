@@ -75,8 +75,9 @@ def check_ewc(
     F equals it where every X^T X is diagonal; this is recognised and returned. Anything else raises an `AssertionError`
     that names the fault: does nothing, wrong sign, wrong scale (with the factor), a centre that stays (at the first
     weights, at 0, or one for each task, as in the original EWC), a Fisher of the current, the last or the first task
-    alone, of squared gradients (0 where a task is solved), decayed, averaged or missing, a strength that is ignored,
-    and a first task that is not minimised, because of weight decay or too few steps. Every task has more rows than
+    alone, of squared gradients (0 where a task is solved), decayed, averaged or missing, a strength that is ignored, a
+    factor that depends on the task, as one for each mini-batch does, and a first task that is not minimised, because of
+    an intercept, weight decay or too few steps. Every task has more rows than
     columns, so that its minimiser is unique.
 
     Args:
@@ -173,6 +174,7 @@ class _Penalty:
     weights: Array
     gamma: float = 1.0
     factor: float = 1.0
+    factors: tuple[float, ...] = ()  # while each task but the first is learned; all alike unless they may differ
     gap: float = np.inf
 
     def faults(self, strength: float) -> list[str]:
@@ -292,9 +294,10 @@ class _Check:
                 "(keep a copy of w_(t-1), not a reference), or its Fisher is 0: the square of a mean gradient over all "
                 "rows is 0 wherever a task has been learned; square the gradient of each row",
             )
-        found = self._explained(weights, kinds)
+        found = self._right(weights, kinds, strength) or self._explained(weights, kinds)
         diverged = "" if finite else f"diverges at strength 1, but not at {strength:g}: "
         if found.gap > self.tol:
+            self._require_one_factor(weights, kinds, strength)
             _require(
                 not solved.does_nothing(solved.weights(strength)),
                 f"does nothing on tasks that are solved exactly{where}, and something unknown on noisy ones: its "
@@ -302,17 +305,25 @@ class _Check:
                 "solved",
             )
             nearest = "; ".join(found.faults(strength)) or "the right penalty"
+            if np.max(self.off(weights, self.alone)) <= 2 * max(found.gap, self.tol):
+                nearest = "none: it does nothing, each task is learned as if it were alone"
             raise AssertionError(
                 f"{diverged}the weights after the second task and later are no minimum of a penalty known here{where}. "
                 f"They have not converged (to {self.tol:g} of their size; raise the steps, or tol=), or the penalty is "
-                f"another one. The nearest, {found.gap:.2g} of the weights away: {nearest}"
+                f"another one, as with labels that are drawn. The nearest, {found.gap:.2g} of the weights away: "
+                f"{nearest}"
             )
         faults = found.faults(strength)
         if not diagonal and strength == 1:
             faults = self._about_strength(found, kinds) or faults
-        if not faults and self.gap(weights, found.loss) > self.tol and found.kind == "full":
+        if (
+            found.factor != strength
+            and not faults
+            and self.gap(weights, found.loss) > self.tol
+            and found.kind == "full"
+        ):
             faults = [f"wrong scale: the penalty is {found.factor / strength:.6g} times as large as it must be"]
-        _require(not faults and finite, f"{diverged}{'; '.join(faults)}{where}")
+        _require(not faults and finite, f"{diverged}{'; '.join(faults) or 'lower the learning rate'}{where}")
         after = solved.weights(1.0)
         same = solved._explained(after, (found.kind,), found)
         _require(
@@ -337,12 +348,17 @@ class _Check:
             f"the first task is penalised, though nothing was learned before: its weights are {1 / again:.3g} times "
             "what they must be, as with the Fisher of the current task",
         )
+        ones = np.column_stack([self.Xs[0], np.ones(SIZES[0])])
+        _require(
+            float(self.off(w, np.linalg.lstsq(ones, self.ys[0])[0][:-1])) > self.tol,
+            "an intercept: the first task is learned with one, and the tasks have none; leave it out (bias=False)",
+        )
         decay = float(w @ (b - H @ w) / (w @ w)) if np.any(w) else 0.0
         shrunk = np.linalg.solve(H + max(decay, 0.0) * np.eye(DIM), b)
         _require(
             float(self.off(w, shrunk)) > self.tol,
-            f"weight decay: the first task is learned with {decay / SIZES[0]:.3g} |w|^2 / 2 beside a mean loss, or "
-            f"{decay:.3g} |w|^2 / 2 beside a sum; set it to 0",
+            f"weight decay: the first task is learned with {decay / SIZES[0]:.3g} |w|^2 / 2 beside half the mean of "
+            f"the squared errors, or {decay:.3g} |w|^2 / 2 beside half their sum; set it to 0",
         )
         raise AssertionError(
             f"the first task is not minimised, though it has no penalty: its weights are {off:.2g} of their size away "
@@ -357,6 +373,8 @@ class _Check:
             return ["strength ignored: strengths 1 and 2 give the same weights", *found.faults(1.0)]
         if not self._is_finite(weights):
             return []
+        if self._fitted(replace(found, weights=weights), 2 * found.factor).gap <= self.tol:
+            return []
         again = self._explained(weights, kinds, found)
         ratio = again.factor / found.factor
         if again.gap <= self.tol and abs(ratio - 2) > 0.02:
@@ -365,7 +383,34 @@ class _Check:
             return [f"right at strength 1, but not at strength 2: off by {again.gap:.2g} of the weights"]
         return []
 
+    def _require_one_factor(self, weights: Array, kinds: tuple[Kind, ...], strength: float) -> None:
+        """Raise if factors that differ from task to task explain the weights."""
+        found = min(
+            (
+                self._fitted(_Penalty(kind, centre, "all", loss, loss, weights), each=True)
+                for kind, centre, loss in product(kinds, CENTRES, self.losses)
+                if kind in ("full", "diagonal")
+            ),
+            key=lambda option: option.gap,
+        )
+        factors = ", ".join(f"{factor / strength:.3g}" for factor in found.factors)
+        _require(
+            found.gap > self.tol,
+            f"wrong scale: the penalty is {factors} times as large as it must be while tasks 1, 2, 3 (counted from 0) "
+            "are learned. A penalty that is added to the sum over each mini-batch, or multiplied by the number of "
+            f"mini-batches, depends on the task so{'; ' * bool(CENTRES[found.centre])}{CENTRES[found.centre]}",
+        )
+
     # ------------------------------------------------------------------------------------------------ least squares
+
+    def _right(self, weights: Array, kinds: tuple[Kind, ...], strength: float) -> _Penalty | None:
+        """The right penalty with the right factor, or that of the diagonal, if it explains the weights."""
+        options = (
+            self._fitted(_Penalty(kind, "last", "all", loss, loss, weights), strength)
+            for kind, loss in product(kinds, self.losses)
+            if kind in ("full", "diagonal")
+        )
+        return next((option for option in options if option.gap <= self.tol), None)
 
     def _explained(self, weights: Array, kinds: tuple[Kind, ...], like: _Penalty | None = None) -> _Penalty:
         """The penalty that explains the weights best; the first of those that do so equally well.
@@ -385,7 +430,8 @@ class _Check:
             ]
             # those of almost the same gap are one penalty, named in several ways
             least = min(option.gap for option in options)
-            return next(option for option in options if option.gap <= max(10 * least, 1e-11))
+            most = max(least, min(10 * least, self.tol), 1e-11)
+            return next(option for option in options if option.gap <= most)
 
         first = best(fixed)
         if first.gap <= self.tol / 100:
@@ -393,8 +439,9 @@ class _Check:
         second = best(["decay", "moving average"])
         return second if second.gap < first.gap / 10 else first
 
-    def _fitted(self, penalty: _Penalty) -> _Penalty:
-        """The penalty with the best factor, the best decay if it has one, and its gap."""
+    def _fitted(self, penalty: _Penalty, factor: float | None = None, each: bool = False) -> _Penalty:
+        """The penalty with the given factor or the best one (`each`: one for each task), the best decay if it has one,
+        and its gap."""
         w = penalty.weights
         gradients = np.einsum("tij,tj->ti", self.hessians, w) - self.products
         matrices = self._matrices(penalty)
@@ -409,31 +456,32 @@ class _Check:
         pulls = np.einsum("tsij,tsj->tsi", matrices, w[:, None] - centres)
         units = _rows(penalty.rows)[None] / _rows(penalty.loss)[:, None]
 
-        def parts(gamma: float) -> tuple[float, Array, Array]:
-            """The factor, and what the penalty adds to the gradients and to the Hessians, per unit of the factor."""
+        def parts(gamma: float) -> tuple[Array, Array, Array]:
+            """The factor of each task, and what the penalty adds to gradients and to Hessians, per unit of it."""
             shares = _share(penalty.sums, gamma) * units
             shares[0] = 0.0
             pull = np.einsum("ts,tsi->ti", shares, pulls)
-            square = float(np.sum(pull * pull))
-            return (-float(np.sum(gradients * pull)) / square if square > 0 else 0.0), pull, shares
+            along, square = (np.sum(pull * other, axis=1 if each else None) for other in (gradients, pull))
+            best = -along / np.where(square > 0, square, np.inf) if factor is None else factor
+            return np.broadcast_to(best, T), pull, shares
 
         def left(gamma: float) -> float:
-            factor, pull, _ = parts(gamma)
-            return float(np.sum((gradients + factor * pull)[1:] ** 2))
+            factors, pull, _ = parts(gamma)
+            return float(np.sum((gradients + factors[:, None] * pull)[1:] ** 2))
 
         gamma = penalty.gamma
         if penalty.sums in ("decay", "moving average") and gamma == 1:
             grid = np.linspace(0.02, 0.98 if penalty.sums == "moving average" else 1.2, 60)
             near = float(grid[np.argmin([left(value) for value in grid.tolist()])])
             gamma = float(minimize_scalar(left, bounds=(near - 0.02, near + 0.02), options={"xatol": 1e-10}).x)
-        factor, pull, shares = parts(gamma)
-        hessians = self.hessians + factor * np.einsum("ts,tsij->tij", shares, matrices)
+        factors, pull, shares = parts(gamma)
+        hessians = self.hessians + np.einsum("t,ts,tsij->tij", factors, shares, matrices)
         try:
-            steps = np.linalg.solve(hessians, (gradients + factor * pull)[..., None])[1:, :, 0]
+            steps = np.linalg.solve(hessians, (gradients + factors[:, None] * pull)[..., None])[1:, :, 0]
         except np.linalg.LinAlgError:
             return penalty
         gap = float(np.max(np.linalg.norm(steps, axis=1)) / self.size)
-        return replace(penalty, gamma=gamma, factor=factor, gap=gap)
+        return replace(penalty, gamma=gamma, factor=float(factors[1]), factors=tuple(factors[1:].tolist()), gap=gap)
 
     def _matrices(self, penalty: _Penalty) -> Array:
         """The matrix of task s in the penalty while task t is learned, (T, T, d, d)."""

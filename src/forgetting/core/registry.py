@@ -183,7 +183,14 @@ def from_settings(registry: Registry[type], saved: Any) -> Any:
     kind: Any = registered_class(registry, saved["class"])
     if kind is None:
         raise ForgettingError(f"there is no {registry.kind} {saved['class']!r:.80}")
-    return kind(**{name: value for name, value in saved.items() if name != "class"})
+    return kind(**{name: _restored(registry, value) for name, value in saved.items() if name != "class"})
+
+
+def _restored(registry: Registry[type], value: Any) -> Any:
+    """A setting, which may be an object of the same registry or a list of some, as the scheme of `Decay` is."""
+    if isinstance(value, list):
+        return [_restored(registry, entry) for entry in value]
+    return from_settings(registry, value) if isinstance(value, dict) and "class" in value else value
 
 
 def class_decorator(registry: Registry[type], base: Callable[[], type]) -> Callable[[C], C]:
@@ -234,6 +241,8 @@ def check_call(make: Callable[..., Any], values: Mapping[str, Any], what: str) -
     for name in values:
         if name not in known:
             listed = nearest(name, known) if known else "; it has none"
+            if isinstance(values.get("scheme"), str):
+                listed += f"; words for its scheme take quotes: 'scheme={values['scheme']} {name}=...'"
             raise InvalidInputError(f"{what} has no parameter {name!r}{listed}")
     missing = [name for name in known if known[name].default is inspect.Parameter.empty and name not in values]
     if missing:

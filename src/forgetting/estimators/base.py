@@ -234,6 +234,11 @@ class Continual(BaseEstimator):  # type: ignore[misc]
                 f"{scheme} remembers more of earlier tasks than the weights, which partial_fit goes on from; "
                 "give all tasks to one call of `fit`"
             )
+        if scheme is not None and scheme.depends_on_k:
+            raise InvalidInputError(
+                f"{scheme} depends on the number of all steps, which partial_fit does not know; give all tasks to one "
+                "call of `fit`"
+            )
 
     def _remember(self, history: LearningHistory, call: FitCall, marks: list[bytes]) -> None:
         numbers = []

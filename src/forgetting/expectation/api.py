@@ -197,7 +197,8 @@ def _remembering(request: Request, outcome: Outcome) -> tuple[str, ...]:
         case "iterate":
             reason = f"what {scheme} keeps depends on w, so that only a list of all orders is exact"
         case "unknown":
-            reason = ""
+            followed = request.problem.geometry is None or request.linear is not None
+            reason = "" if followed else f"no exact method but a list of all orders follows {scheme}"
         case _:  # the choice of the engine says where exact values take too long
             reason = engines.get("seen").covers(request) or ""
     return (f"simulated: {reason}",) if reason else ()

@@ -178,6 +178,11 @@ class Scheme(ABC):
         return type(self).start is not Scheme.start
 
     @property
+    def depends_on_k(self) -> bool:
+        """Whether a step depends on the number of steps of the call (see `fitted_to`)."""
+        return False
+
+    @property
     def memory_law(self) -> MemoryLaw:
         """What the memory of the scheme is a function of, beside the tasks themselves.
 

@@ -73,6 +73,10 @@ class Decay(Scheme):
         return self.inner.remembers
 
     @property
+    def depends_on_k(self) -> bool:
+        return self.inner.depends_on_k
+
+    @property
     def solves_task(self) -> bool:
         return self.inner.solves_task
 

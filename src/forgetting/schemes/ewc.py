@@ -36,8 +36,8 @@ class EWC(Scheme):
     training on the visits so far, for any labels and any order, whether or not minimisers are unique. Proof: if w_(t-1)
     minimises the sum J of the earlier losses, then J is J(w_(t-1)) plus the penalty, so that w_t minimises the sum of
     all; and w_t - w_0 stays in the joint row space of the tasks seen, in which minimisers are unique. A task that is
-    visited twice counts twice. `diagonal=True` has the same w_t where all X_m^T X_m are diagonal; where the X_m^T X_m
-    have a common eigenbasis that is not that of the coordinates, or none, it has not.
+    visited twice counts twice. `diagonal=True` has the same w_t where all X_m^T X_m are diagonal, and in
+    general another one elsewhere, even where the X_m^T X_m have a common eigenbasis.
 
     Exact expectations follow the visits to each task (gamma = 1) or the orders themselves (gamma < 1); with
     `diagonal=True` on up to 1000 columns. A step costs O(R D^2) for R rows and D dimensions of the tasks seen, or

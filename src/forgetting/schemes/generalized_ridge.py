@@ -116,7 +116,9 @@ class GeneralizedRidge(Scheme):
             )
         if problem.dim != len(self.matrix):
             d = len(self.matrix)
-            raise InvalidInputError(f"the matrix of {self} is {d} x {d}, but w has {problem.dim} entries")
+            raise InvalidInputError(
+                f"the matrix of {self} is {d} x {d}, but w has {problem.dim} entries (an intercept is one)"
+            )
         return linear.data
 
     def in_coordinates(self, problem: Problem, w0: Array) -> OtherCoordinates:

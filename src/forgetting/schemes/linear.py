@@ -226,6 +226,10 @@ class Ridge(LinearScheme):
         return NAMED[self.lam] if isinstance(self.lam, str) else "ridge"
 
     @property
+    def depends_on_k(self) -> bool:
+        return isinstance(self.lam, str)
+
+    @property
     def penalty(self) -> float | None:
         return None if isinstance(self.lam, str) else self.lam
 
@@ -246,7 +250,11 @@ class Ridge(LinearScheme):
         size, steps = problem.linear.radius**2 or 1.0, as_count(k, "k")
         if self.lam == "fixed":
             return Ridge(size * max(1.0, math.log(max(steps, 1))))
-        return Scheduled(lambda t: Ridge(13 / 3 * size * (steps + 1) / (steps - t + 2)))
+
+        def increasing(t: int) -> Ridge:
+            return Ridge(13 / 3 * size * (steps + 1) / (steps - t + 2))
+
+        return Scheduled(increasing)
 
     def gains(self, sigma: Array) -> Array:
         return sigma**2 / (sigma**2 + self._strength)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
@@ -72,7 +72,7 @@ class Replay(Scheme):
         if not isinstance(inner, LinearScheme):
             raise InvalidInputError(
                 f"Replay: scheme must be linear, such as Kaczmarz() or Ridge(0.1), which learn a matrix of rows by its "
-                f"singular values; got {inner}"
+                f"singular values, in the same way at every step; got {inner}"
             )
         object.__setattr__(self, "scheme", inner)
         object.__setattr__(self, "memory", as_count(self.memory, "Replay: memory"))
@@ -101,6 +101,10 @@ class Replay(Scheme):
 
     def linear_on(self, problem: Problem) -> LinearScheme | None:
         return self.scheme.linear_on(problem) if self.memory == 0 else None
+
+    def fitted_to(self, problem: Problem, k: int) -> Scheme:
+        fitted = self.scheme.fitted_to(problem, k)
+        return self if fitted is self.scheme else replace(self, scheme=cast(LinearScheme, fitted))
 
     # ------------------------------------------------------------------------------------------------- what is kept
 

@@ -28,9 +28,9 @@ class Scheduled(Scheme):
     """Step t = 1, 2, ... is made by the scheme `schedule(t)`, or by entry t - 1 of a list of schemes.
 
     t counts the tasks learned so far, this one included. Schedules of linear schemes have exact expectations, at the
-    cost of their plain schemes; all others are simulated. A function is called once for each step, and what it gave is
-    kept; a result that was made with a function is saved with the schemes of all its steps. All steps must be of
-    one kind: linear, or on the same coordinates, with or without random numbers.
+    cost of their plain schemes; others are simulated, or exact where all orders can be listed. A function is called
+    once for each step, and what it gave is kept; a result that was made with a function is saved with the schemes of
+    all its steps. All steps must be of one kind: linear, or on the same coordinates, with or without random numbers.
 
     >>> import forgetting as fg
     >>> slower = fg.schemes.Scheduled(lambda t: fg.schemes.Ridge(0.1 * t))

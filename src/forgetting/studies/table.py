@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,12 @@ def _in_words(value: Any) -> Any:
     """An ordering or a scheme as a user types it, so that tables can be grouped by it; other values as they are."""
     if not isinstance(value, Mapping) or not isinstance(value.get("class"), str):
         return value
+    entries = ((name, _in_words(entry)) for name, entry in value.items() if name != "class" and entry is not None)
     settings = (
         f"{name}={entry if isinstance(entry, str) else json.dumps(entry, separators=(',', ':'))}"
-        for name, entry in value.items()
-        if name != "class" and entry is not None
+        for name, entry in entries
     )
-    return " ".join((dashed(value["class"]), *settings))
+    return " ".join((dashed(value["class"]), *(shlex.quote(word) if " " in word else word for word in settings)))
 
 
 def table_rows(

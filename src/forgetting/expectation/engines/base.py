@@ -21,6 +21,7 @@ __all__ = ["Cost", "Engine", "as_simulated", "choose", "engines", "register_engi
 
 ENDLESS = "k = inf is for independent draws under a linear scheme"
 AT_ONCE = 0.5  # seconds that nobody is refused, whatever patience= says
+HOPELESS = 1e7  # seconds, some months: nobody is told to wait so long
 FEWEST_RUNS = 128  # that a simulation makes on its own account
 SOON = 2.0  # seconds below which the engine registered first, the most accurate, is preferred to a quicker one
 
@@ -326,7 +327,8 @@ def _too_slow(request: Request, quickest: _Offer) -> str:
     taken, by = in_time(quickest.seconds), f"the method {quickest.engine.name!r}"
     cheap, costly, seconds = _cheap(request, request.patience)
     if not cheap:
-        return f"exact values would take about {taken} by {by}: raise patience= ({request.patience:g} s) to have them"
+        remedy = f": raise patience= ({request.patience:g} s) to have them" if quickest.seconds < HOPELESS else ""
+        return f"exact values would take about {taken} by {by}{remedy}"
     return (
         f"exact {costly} would take about {taken} by {by} ({cheap} alone {in_time(seconds)}): raise patience= "
         f"({request.patience:g} s), or ask for {cheap} alone"
