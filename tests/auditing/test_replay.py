@@ -52,7 +52,9 @@ def test_replay_that_hurts_is_said_to_hurt():
     assert [found.effect("training loss", row) for row in found.rows[1:]] == [-1, 1]
     assert found.rows[1].values[0] > 60 * found.rows[0].values[0]
     (line,) = [line for line in audit.recommendation if "fg.schemes.Replay" in line]
-    assert line.startswith("Replay of rows of earlier tasks would help or hurt, by their number: a random order has a training loss of ")
+    assert line.startswith(
+        "Replay of rows of earlier tasks would help or hurt, by their number: a random order has a training loss of "
+    )
 
 
 def test_an_effect_that_chance_can_explain_is_none():
