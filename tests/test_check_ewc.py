@@ -132,6 +132,13 @@ def test_errors_of_a_stochastic_optimiser_within_the_tolerance_are_no_fault(tol,
     assert [check_ewc(disturbed, tol=tol).fisher for _ in range(4)] == 4 * [fisher_of]
 
 
+@pytest.mark.parametrize("fault", ["gamma", "weight decay"])
+def test_a_small_fault_is_named_at_a_large_tolerance(fault):
+    planted, said = FAULTS[fault]
+    with pytest.raises(AssertionError, match=said):
+        check_ewc(ewc(**planted), tol=0.01, seed=3)
+
+
 def test_a_fit_that_has_not_converged_is_compared_with_the_nearest_penalty():
     def disturbed(Xs, ys, strength, factor):
         weights = np.array(ewc(factor=factor, loss="mean")(Xs, ys, strength))

@@ -326,12 +326,19 @@ class _Check:
         _require(not faults and finite, f"{diverged}{'; '.join(faults) or 'lower the learning rate'}{where}")
         after = solved.weights(1.0)
         same = solved._explained(after, (found.kind,), found)
+        other = solved._named_faults(after, kinds) if same.gap > self.tol else []
+        _require(not other, "; ".join(other) + where)
         _require(
             same.gap <= self.tol,
             f"right on noisy tasks, but not on tasks that are solved exactly{where}: "
             + ("does nothing there" if solved.does_nothing(after) else f"off by {same.gap:.2g} of the weights"),
         )
         return found
+
+    def _named_faults(self, weights: Array, kinds: tuple[Kind, ...]) -> list[str]:
+        """The faults at strength 1, if a penalty known here explains the weights."""
+        found = self._explained(weights, kinds)
+        return found.faults(1.0) if found.gap <= self.tol and not self.does_nothing(weights) else []
 
     def _is_finite(self, weights: Array) -> bool:
         return bool(np.all(np.isfinite(weights)) and np.max(np.abs(weights)) < AWAY * self.size)
@@ -343,23 +350,26 @@ class _Check:
             return
         H, b = self.hessians[0], self.products[0]
         again = float(H @ w @ b / np.sum((H @ w) ** 2)) if np.any(w) else 1.0
-        _require(
-            float(self.off(again * w, self.alone[0])) > self.tol,
-            f"the first task is penalised, though nothing was learned before: its weights are {1 / again:.3g} times "
-            "what they must be, as with the Fisher of the current task",
-        )
         ones = np.column_stack([self.Xs[0], np.ones(SIZES[0])])
-        _require(
-            float(self.off(w, np.linalg.lstsq(ones, self.ys[0])[0][:-1])) > self.tol,
-            "an intercept: the first task is learned with one, and the tasks have none; leave it out (bias=False)",
-        )
         decay = float(w @ (b - H @ w) / (w @ w)) if np.any(w) else 0.0
-        shrunk = np.linalg.solve(H + max(decay, 0.0) * np.eye(DIM), b)
-        _require(
-            float(self.off(w, shrunk)) > self.tol,
-            f"weight decay: the first task is learned with {decay / SIZES[0]:.3g} |w|^2 / 2 beside half the mean of "
-            f"the squared errors, or {decay:.3g} |w|^2 / 2 beside half their sum; set it to 0",
-        )
+        causes = [
+            (
+                self.off(again * w, self.alone[0]),
+                f"the first task is penalised, though nothing was learned before: its weights are {1 / again:.3g} "
+                "times what they must be, as with the Fisher of the current task",
+            ),
+            (
+                self.off(w, np.linalg.lstsq(ones, self.ys[0])[0][:-1]),
+                "an intercept: the first task is learned with one, and the tasks have none; leave it out (bias=False)",
+            ),
+            (
+                self.off(w, np.linalg.solve(H + max(decay, 0.0) * np.eye(DIM), b)),
+                f"weight decay: the first task is learned with {decay / SIZES[0]:.3g} |w|^2 / 2 beside half the mean "
+                f"of the squared errors, or {decay:.3g} |w|^2 / 2 beside half their sum; set it to 0",
+            ),
+        ]
+        left, cause = min(causes, key=lambda pair: float(pair[0]))
+        _require(float(left) > self.tol, cause)
         raise AssertionError(
             f"the first task is not minimised, though it has no penalty: its weights are {off:.2g} of their size away "
             f"from least squares. Take more steps, or a smaller step at the end (SGD), or allow the difference by tol= "
@@ -398,7 +408,7 @@ class _Check:
             found.gap > self.tol,
             f"wrong scale: the penalty is {factors} times as large as it must be while tasks 1, 2, 3 (counted from 0) "
             "are learned. A penalty that is added to the sum over each mini-batch, or multiplied by the number of "
-            f"mini-batches, depends on the task so{'; ' * bool(CENTRES[found.centre])}{CENTRES[found.centre]}",
+            f"mini-batches, does so{'; ' * bool(CENTRES[found.centre])}{CENTRES[found.centre]}",
         )
 
     # ------------------------------------------------------------------------------------------------ least squares
