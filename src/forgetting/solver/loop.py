@@ -248,6 +248,8 @@ class Loop:
         return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
     def _judged(self, measured: Accuracy | None) -> str | None:
+        if self.method.contradiction is not None:
+            return "contradiction"
         if measured is None:
             return None
         if measured.left <= self.allowed():
@@ -265,7 +267,7 @@ class Loop:
     def _settled(self, measured: Accuracy) -> bool:
         """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
-        if not method.least_squares or measured.normal_above(self.allowed()) > tol:
+        if not method.least_squares or measured.normal_above(self.allowed()) > max(tol, method.floor):
             return False
         if not method.estimates:
             return True

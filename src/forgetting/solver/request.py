@@ -31,7 +31,15 @@ from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
-from forgetting.solver.methods import DirectMethod, Method, Multipliers, System, registry
+from forgetting.solver.methods import (
+    ActiveSet,
+    DirectMethod,
+    Method,
+    Multipliers,
+    Projected,
+    System,
+    registry,
+)
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
@@ -72,15 +80,19 @@ class SolveRequest:
 
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
-        limits = self.system.sweeper.limits
-        equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
-        other = self.system.small or not self.system.damp  # damped systems begin with "multipliers"
-        return self.name == "auto" and equations and other and not self.ordering.adaptive
+        system = self.system
+        if system.limited:  # damped systems begin with the other method
+            relations = system.sweeper.limits.relations
+            aims = not len(relations) or bool((relations == 0).any())  # something is left to minimise
+            other = not system.damp and (system.small or (aims and not system.nearest))
+        else:
+            other = system.small or not system.damp  # damped systems begin with "multipliers"
+        return self.name == "auto" and other and not self.ordering.adaptive
 
     @property
     def first(self) -> type[Method]:
         """The class of the method that begins."""
-        return _first(self.name, self.system.damp)
+        return _first(self.name, self.system)
 
     def method(self) -> Method:
         """The method at its start."""
@@ -88,7 +100,10 @@ class SolveRequest:
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        return (DirectMethod if self.system.small else Multipliers)(self.system, x)
+        small = self.system.small
+        if self.system.limited:
+            return (ActiveSet if small else Projected)(self.system, x)
+        return (DirectMethod if small else Multipliers)(self.system, x)
 
 
 def as_request(
@@ -124,12 +139,19 @@ def as_request(
     others = _sets(sets, shape[1])
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
-    if limited and (side.ndim == 2 or damp or least_squares):
+    constrains = method != "auto" and registry.get(method).constrains
+    if limited and (side.ndim == 2 or (least_squares and not constrains)):
         flat = f"one right-hand side, a b of shape ({shape[0]},) and not {side.shape}"
-        what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        what = flat if side.ndim == 2 else "method='active-set' or 'projected' for least squares"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
+    if constrains and not limited:
+        raise NotSupportedError(f"method={method!r} is for bounds, inequalities and sets; there are none")
+    if method == "active-set" and any(convex.inequalities() is None for convex in others):
+        raise NotSupportedError("method='active-set' needs sets that are polyhedra; method='projected' takes them")
     if damp and method != "auto" and not registry.get(method).damps:
-        raise NotSupportedError(f"damp is for the methods 'multipliers', 'averaged' and 'direct', not for {method!r}")
+        raise NotSupportedError(
+            f"damp is for least-squares methods such as 'multipliers' and 'direct', not for {method!r}"
+        )
     several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
     options: dict[str, Any] = {
         "limits": limits,
@@ -146,7 +168,7 @@ def as_request(
     if isinstance(matrix, RowSource):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
         system = System(streamed, side, start, damp, flag, number, others)
-        return SolveRequest(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
+        return SolveRequest(system, _usual_order(method, damp) if chosen is None else chosen, method, words)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -154,14 +176,23 @@ def as_request(
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:  # rows that are all zero have no weights
-        chosen = _first(method, damp).usual_order() if matrix.squares.any() else Reshuffled()
+        chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
     system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
     return SolveRequest(system, chosen, method, words)
 
 
-def _first(name: str, damp: float) -> type[Any]:
-    """The class of the method that begins."""
+def _usual_order(name: str, damp: float) -> Ordering:
+    """The ordering unless the user chooses one."""
     auto = "multipliers" if damp else "kaczmarz"
+    order: Ordering = registry.get(auto if name == "auto" else name).usual_order()
+    return order
+
+
+def _first(name: str, system: System) -> type[Any]:
+    """The class of the method that begins."""
+    if name == "auto" and system.damp and system.limited:
+        return ActiveSet if system.small else Projected
+    auto = "multipliers" if system.damp else "kaczmarz"
     return registry.get(auto if name == "auto" else name)
 
 

@@ -1,14 +1,17 @@
 """The row-action methods: what one epoch does, and how far x is from what the method converges to.
 
-Methods are registered as they are imported: "kaczmarz" first, then those of `least_squares`.
+Methods are registered as they are imported: "kaczmarz" first, then those of `least_squares` and
+`limited`.
 """
 
 from forgetting.solver.methods.base import Accuracy, Distance, Method, System, register, registry
 from forgetting.solver.methods.kaczmarz import KaczmarzMethod
 from forgetting.solver.methods.least_squares import Averaged, DirectMethod, Extended, Multipliers
+from forgetting.solver.methods.limited import ActiveSet, Projected
 
 __all__ = [
     "Accuracy",
+    "ActiveSet",
     "Averaged",
     "DirectMethod",
     "Distance",
@@ -16,6 +19,7 @@ __all__ = [
     "KaczmarzMethod",
     "Method",
     "Multipliers",
+    "Projected",
     "System",
     "register",
     "registry",

@@ -54,9 +54,20 @@ class System:
         return norms
 
     @property
+    def limited(self) -> bool:
+        """Whether x has bounds, rows are inequalities, or x lies in sets."""
+        limits = self.sweeper.limits
+        return len(limits.relations) > 0 or len(limits.low) > 0 or len(self.sets) > 0
+
+    @property
     def small(self) -> bool:
-        """Whether a decomposition of the matrix takes a second at most."""
+        """Whether a decomposition of the matrix takes a second at most, with constraints an active-set method."""
         m, n = self.sweeper.shape
+        if self.limited:
+            sides = [convex.inequalities() for convex in self.sets]
+            rows = m + sum(len(side[1]) for side in sides if side is not None)
+            rows += int(np.isfinite([self.sweeper.limits.low, self.sweeper.limits.high]).sum())
+            return self.sweeper.in_memory and None not in sides and (rows + n) * n * n <= SMALL
         return self.sweeper.in_memory and m * n * min(m, n) <= SMALL
 
     @cached_property
@@ -168,6 +179,7 @@ class Method(ABC):
     Attributes:
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+        constrains: whether the method minimises |A x - b|^2 over bounds, inequalities and sets.
         estimates: whether the method estimates its error.
         by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
@@ -178,6 +190,7 @@ class Method(ABC):
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
     damps: ClassVar[bool] = False
+    constrains: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
     by_epoch: ClassVar[bool] = False
     streams: ClassVar[bool] = False
@@ -203,6 +216,16 @@ class Method(ABC):
     def target(self) -> Array:
         """The right-hand side that the steps of `iterate.x` aim at, for orderings that look at errors of rows."""
         return self.system.b
+
+    @property
+    def contradiction(self) -> str | None:
+        """What contradicts itself, in words, so that no x satisfies all constraints; None unless that is certain."""
+        return None
+
+    @property
+    def floor(self) -> float:
+        """The part of `normal` that may be rounding errors, where nothing more can be done."""
+        return 0.0
 
     @abstractmethod
     def sweep(self, visits: IntArray) -> Array:
