@@ -89,7 +89,7 @@ class Checkpoint:
         state: dict[str, Any] = read_record(self.path, KIND, dict)
         self._compare(state.get("marks"))
         self.switched = state.get("switched") is True
-        if self.switched and not request.may_switch:
+        if self.switched and not request.falls_back:
             raise ProblemFileError(f"{self.path}: damaged {KIND} (it went on by another method, which it cannot)")
         method = request.fallback(request.system.x0) if self.switched else request.method()
         ordering = Reshuffled() if self.switched else request.ordering
@@ -101,6 +101,8 @@ class Checkpoint:
         may_stall = request.may_switch and not self.switched
         seed = request.seed + self.switched
         relaxation = None if self.switched else request.relaxation
+        if self.switched and not request.relaxation.constant:
+            request.system.sweeper.relax(1.0)
         return Loop(method, ordering, stops, seed, may_stall, self.switched, relaxation, save=self.save, **fields)
 
     def _compare(self, marks: Any) -> None:

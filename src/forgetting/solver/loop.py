@@ -22,7 +22,7 @@ from forgetting.solver.stopping import Rule
 
 WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
-SHORTEST = 1 / 64  # the share of the relaxation below which it is not halved again
+SHORTEST = 1 / 16  # the share of the relaxation below which it is not halved again
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
 RULED = ("rule", "out of reach", "above the noise")  # how a rule may end a solve
@@ -255,7 +255,7 @@ class Loop:
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
         assert self.rule is not None
-        if not self.rule.stalled:
+        if not self.rule.stalled(4 / self.share):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
         if system.small:
@@ -376,7 +376,9 @@ class Loop:
         spent = self.spent + self.steps
         following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
         following.rows, following.entries, following.decides = self.rows, self.entries, True
-        following.save = self.save
+        following.save, following.rule = self.save, self.rule
+        if self.rule is not None:
+            self.rule.shortened()
         if self.relaxation is not None and not self.relaxation.constant:
             method.system.sweeper.relax(1.0)
         return following

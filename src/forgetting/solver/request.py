@@ -76,16 +76,22 @@ class SolveRequest:
 
     @property
     def may_switch(self) -> bool:
-        """Whether another method may go on if the residual falls no more, or with damping if x stays where it is.
+        """Whether another method goes on if the residual falls no more, or with damping if x stays where it is.
 
-        An ordering that looks at x may avoid rows on purpose, such as corrupted ones. A rule stops on the way to the
-        least-squares solution, which is what noise asks for.
+        A rule stops on the way to the least-squares solution, so that row steps go on until they are of no use to it.
         """
-        if self.stopping is not None:
-            return False
+        return self.falls_back and self.stopping is None
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether there is another method that may go on.
+
+        An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
+        """
         limits = self.system.sweeper.limits
         equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
         other = self.system.small or not self.system.damp  # damped systems begin with "multipliers"
+        equations = equations and self.system.exact is None
         return self.name == "auto" and equations and other and not self.ordering.adaptive
 
     @property
@@ -105,7 +111,8 @@ class SolveRequest:
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        return (DirectMethod if self.system.small else Multipliers)(self.system, x)
+        at_once = self.system.small and self.stopping is None
+        return (DirectMethod if at_once else Multipliers)(self.system, x)
 
 
 def as_request(

@@ -222,7 +222,7 @@ def _solved(request: SolveRequest, stops: Stops, tol: float, checkpoint: Checkpo
         stops = replace(stops, steps=limit if stops.steps is None else min(limit, stops.steps))
     loop = request.loop(stops) if checkpoint is None else checkpoint.start(request, stops)
     ending = loop.resumed_ending() or loop.run()
-    if ending == "stalled":
+    if ending == "stalled" or (ending == "above the noise" and request.falls_back and not loop.decides):
         loop = loop.continued(request.fallback(loop.method.x), Reshuffled())
         if checkpoint is not None:
             checkpoint.switched = True

@@ -20,7 +20,7 @@ from forgetting.solver.methods import Method, System
 from forgetting.solver.noise import Noise
 
 LONGEST = 10  # epochs without a smaller distance after which the periodogram ends the solve; half of all, if more
-STALL = 0.98  # the factor from the third to the last quarter of epochs above which what is left counts as not falling
+STALL = 0.9  # the factor between the last two quarters of epochs above which what is left falls too slowly
 FEWEST = 8  # epochs before a stall is seen
 
 registry: Registry[type[Any]] = Registry("stopping rule")
@@ -159,12 +159,11 @@ class Rule(ABC):
         self.epochs[which] = epoch
         self.kept.reshape(len(x), -1)[:, which] = x[:, which]
 
-    @property
-    def stalled(self) -> bool:
-        """Whether what is left above the noise falls no more, going by the last half of the epochs."""
+    def stalled(self, fewest: float) -> bool:
+        """Whether what is left above the noise falls no more, by the last half of so many epochs at least."""
         excess = np.array(self.ratios[self.since :]) - self.tau**2
         quarter = len(excess) // 4
-        if len(excess) < FEWEST:
+        if len(excess) < max(FEWEST, fewest):
             return False
         return bool(np.mean(excess[-quarter:]) >= STALL * np.mean(excess[-2 * quarter : -quarter]))
 
@@ -294,8 +293,7 @@ class Periodogram(Rule):
         """x of the least distance so far."""
         return self.kept.copy()
 
-    @property
-    def stalled(self) -> bool:
+    def stalled(self, fewest: float) -> bool:
         return False
 
     @property
