@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import IntArray, fingerprint, is_sparse
+from forgetting.core.arrays import Array, IntArray, fingerprint, is_sparse
 from forgetting.core.memory import in_bytes, require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
@@ -294,6 +294,36 @@ class AdjointRows(RowSource):
             raise NotSupportedError(
                 "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
             ) from error
+
+
+class Scaled(RowSource):
+    """The rows of a source, multiplied by numbers that are not negative."""
+
+    def __init__(self, source: RowSource, factors: Array) -> None:
+        self.source, self.factors = source, factors
+        self.shape, self.row_bytes, self.unit, self.what = source.shape, source.row_bytes, source.unit, source.what
+
+    @property
+    def least_bytes(self) -> float:
+        return self.source.least_bytes
+
+    def _raw(self, start: int, stop: int) -> Any:
+        return times_rows(self.source.read(start, stop), self.factors[start:stop])
+
+    def starts(self, size: int) -> IntArray:
+        return self.source.starts(size)
+
+    def stamp(self) -> str:
+        return self.source.stamp()
+
+
+def times_rows(matrix: Any, factors: Array) -> Any:
+    """A copy of a dense or a CSR array whose rows are multiplied by factors."""
+    if not is_sparse(matrix):
+        return matrix * factors[:, None]
+    copied = matrix.copy()
+    copied.data *= np.repeat(factors, np.diff(copied.indptr))
+    return copied
 
 
 class MemoryRows(RowSource):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -31,16 +31,22 @@ from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
+from forgetting.solver.loop import Loop, Stops
 from forgetting.solver.methods import (
     ActiveSet,
     DirectMethod,
+    KaczmarzMethod,
     Method,
     Multipliers,
     Projected,
+    Sirt,
     System,
     registry,
 )
+from forgetting.solver.noise import ExactRows, Noise, as_noise, as_weights, scaled
+from forgetting.solver.relaxation import Relaxation, as_relaxation, settled
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
+from forgetting.solver.stopping import Monotone, Stopping, as_stopping
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
 
@@ -62,12 +68,16 @@ class SolveRequest:
         ordering: in which order blocks are visited.
         name: the name of the method, or "auto".
         blocks: what a block is, in words.
+        relaxation: the factor of every step, by epochs.
+        stopping: the rule that stops at the noise; None if the solve goes on to the tolerance.
     """
 
     system: System
     ordering: Ordering
     name: str
     blocks: str
+    relaxation: Relaxation
+    stopping: Stopping | None = None
 
     @property
     def seed(self) -> int:
@@ -76,7 +86,15 @@ class SolveRequest:
 
     @property
     def may_switch(self) -> bool:
-        """Whether another method may go on if the residual falls no more, or with damping if x stays where it is.
+        """Whether another method goes on if the residual falls no more, or with damping if x stays where it is.
+
+        A rule stops on the way to the least-squares solution, so that row steps go on until they are of no use to it.
+        """
+        return self.falls_back and self.stopping is None
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether there is another method that may go on.
 
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
@@ -87,6 +105,7 @@ class SolveRequest:
             other = not system.damp and (system.small or (aims and not system.nearest))
         else:
             other = system.small or not system.damp  # damped systems begin with "multipliers"
+        other = other and system.exact is None
         return self.name == "auto" and other and not self.ordering.adaptive
 
     @property
@@ -98,12 +117,18 @@ class SolveRequest:
         """The method at its start."""
         return self.first(self.system)
 
+    def loop(self, stops: Stops) -> Loop:
+        """The loop of the method that begins."""
+        method = self.method()
+        rule = None if self.stopping is None else self.stopping.of(method, method.x)
+        return Loop(method, self.ordering, stops, self.seed, self.may_switch, relaxation=self.relaxation, rule=rule)
+
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        small = self.system.small
+        at_once = self.system.small and self.stopping is None
         if self.system.limited:
-            return (ActiveSet if small else Projected)(self.system, x)
-        return (DirectMethod if small else Multipliers)(self.system, x)
+            return (ActiveSet if at_once else Projected)(self.system, x)
+        return (DirectMethod if at_once else Multipliers)(self.system, x)
 
 
 def as_request(
@@ -124,6 +149,12 @@ def as_request(
     memory: Any,
     threads: Any,
     seed: Seed,
+    noise: Any = None,
+    weights: Any = None,
+    stop: Any = None,
+    tau: Any = 1.02,
+    residual_shape: Any = None,
+    tol: float = 1e-6,
 ) -> SolveRequest:
     """Check the arguments of `fg.solve`."""
     if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
@@ -132,6 +163,13 @@ def as_request(
     matrix = opened(A, budget)
     shape = matrix.shape
     side, start = _sides(shape, b, x0)
+    if noise is not None and weights is not None:
+        raise InvalidInputError("noise= and weights= together: noise= weighs the rows already; leave one of them out")
+    known, factors = as_noise(noise, side)
+    factors = as_weights(weights, shape[0]) if weights is not None else factors
+    matrix = scaled(matrix, factors)
+    side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
+    stopping = as_stopping(stop, known, tau, tol, residual_shape, shape[0])
     if not isinstance(matrix, RowSource):
         _check_steps(matrix, side)
     damp = as_number(damp, "damp", least=0, below=LARGEST_DAMP)
@@ -153,13 +191,18 @@ def as_request(
             f"damp is for least-squares methods such as 'multipliers' and 'direct', not for {method!r}"
         )
     several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
+    simultaneous = method != "auto" and registry.get(method).simultaneous
+    if simultaneous and (several != 1 or nearest):
+        given = "nearest=True" if several == 1 else "average="
+        raise NotSupportedError(f"method={method!r} averages the rows of a block by its own weights; leave {given} out")
+    relaxed = as_relaxation(relaxation, 2.0 * several)
     options: dict[str, Any] = {
         "limits": limits,
-        "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),
+        "relaxation": relaxed.number if relaxed.constant else 1.0,
         "average": several,
         "threads": cores() if threads is None else as_count(threads, "threads", least=1),
     }
-    if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
+    if damp and method == "averaged" and (several != 1 or not relaxed.constant or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
     if several > 1 and chosen is not None and chosen.adaptive:
@@ -167,8 +210,16 @@ def as_request(
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
     if isinstance(matrix, RowSource):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
+        if known is not None and len(known.exact):
+            raise NotSupportedError(
+                f"noise: row {known.exact[0]} has none, and A is streamed block by block; give such rows a "
+                "little noise, or memory= for a matrix in memory"
+            )
         system = System(streamed, side, start, damp, flag, number, others)
-        return SolveRequest(system, _usual_order(method, damp) if chosen is None else chosen, method, words)
+        order = _usual_order(method, damp) if chosen is None else chosen
+        return _ruled(SolveRequest(system, order, method, words, relaxed, stopping))
+    if simultaneous:
+        blocks = _views(method, blocks, shape[0], residual_shape)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -177,8 +228,53 @@ def as_request(
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:  # rows that are all zero have no weights
         chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
-    system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
-    return SolveRequest(system, chosen, method, words)
+    exact = None if known is None else _exact(matrix, side, known, method, damp, limits)
+    system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted, exact)
+    if simultaneous:
+        words = (
+            "all rows at once"
+            if sweeper.num_blocks == 1
+            else words.replace("projections onto their", "averaged steps towards their")
+        )
+    return _ruled(SolveRequest(system, chosen, method, words, relaxed, stopping))
+
+
+def _ruled(request: SolveRequest) -> SolveRequest:
+    """The request with the relaxation that its blocks ask for, if its rule can stop its method."""
+    stopping, sweeper = request.stopping, request.system.sweeper
+    if stopping is not None and stopping.rule is Monotone and request.method().simultaneous_weights is None:
+        raise NotSupportedError(
+            "stop='monotone' is for methods that make all steps of an epoch from the same x: average='all' with "
+            "blocks='rows', or method='sirt' (no inequalities, sets or exact rows); stop='discrepancy' is for all"
+        )
+    blind = stopping is not None and stopping.noise is None
+    chosen = settled(request.relaxation, sweeper, simultaneous=request.first.simultaneous, blind=blind)
+    return replace(request, relaxation=chosen)
+
+
+def _views(method: str, blocks: Any, rows: int, shape: Any) -> Any:
+    """The blocks of a simultaneous method: all rows together, or the rows of a view."""
+    unset = isinstance(blocks, str) and blocks == "auto"
+    if registry.get(method) is Sirt:
+        if not unset:
+            raise NotSupportedError("method='sirt' makes the steps of all rows at once; method='sart' has blocks=")
+        return rows
+    if unset and shape is not None:
+        return rows // int(shape[0])
+    if isinstance(blocks, str):
+        raise InvalidInputError("method='sart' needs the number of rows of a view: give blocks= or residual_shape=")
+    return blocks
+
+
+def _exact(matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limits: Limits) -> ExactRows | None:
+    """The rows without noise, if there are some."""
+    if not len(noise.exact):
+        return None
+    if damp or not issubclass(registry.get("kaczmarz" if method == "auto" else method), KaczmarzMethod):
+        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs method='kaczmarz', and damp=0")
+    if len(limits.relations):
+        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs rows that are equations")
+    return ExactRows(matrix, b, noise.exact, limits)
 
 
 def _usual_order(name: str, damp: float) -> Ordering:

@@ -17,7 +17,7 @@ import numpy as np
 from forgetting.compute.row_kernels import row_arrays
 from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse, read_only
 from forgetting.files.matrices import as_matrix, read_matrix
-from forgetting.files.row_sources import RowSource, as_source, is_read_whole
+from forgetting.files.row_sources import RowSource, as_source, is_read_whole, times_rows
 from forgetting.solver import _row_kernels as kernels
 
 NONE = np.empty(0)
@@ -123,6 +123,10 @@ class Rows:
     def dense(self, rows: Any) -> Array:
         """Some rows as a dense array."""
         return as_dense(self.matrix[rows])
+
+    def scaled(self, factors: Array) -> Rows:
+        """The rows, multiplied by factors, a copy."""
+        return Rows(times_rows(self.matrix, factors))
 
     def transposed(self) -> Rows:
         """The columns as rows, a copy."""

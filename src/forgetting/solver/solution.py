@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from forgetting.files.records import add_codec, dataclass_codec
 from forgetting.results import Result
 from forgetting.solver.guarantee import Guarantee
 
-__all__ = ["History", "Solution"]
+__all__ = ["History", "Solution", "SolveState"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,22 @@ class History:
 
     def __len__(self) -> int:
         return len(self.epoch)
+
+
+class SolveState(NamedTuple):
+    """The state of a solve, which a callback with a parameter named `state` gets.
+
+    Attributes:
+        x: the current x; with `noise`, also of right-hand sides that were stopped.
+        epoch: rows touched, divided by the number of rows.
+        residual: the largest |b - A x| / |b| over right-hand sides, computed from x.
+        elapsed: seconds since the start.
+    """
+
+    x: Array
+    epoch: float
+    residual: float
+    elapsed: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +93,9 @@ class Solution(Result):
         seconds: wall-clock time.
         tol: the tolerance.
         seed: the seed of the random numbers.
+        rule: the rule that was asked to stop at the noise: "discrepancy", "ncp" or "monotone"; None without one.
+        stop_epochs: the epoch at which it stopped each right-hand side, whose x is that of this epoch; NaN where it did
+            not.
     """
 
     kind: ClassVar[str] = "solution"
@@ -99,6 +118,8 @@ class Solution(Result):
     seconds: float
     tol: float
     seed: int
+    rule: str | None = None
+    stop_epochs: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def headline(self) -> str:

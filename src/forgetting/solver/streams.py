@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from threading import Lock, Thread
 from typing import ClassVar
 
@@ -51,7 +52,7 @@ class StreamSweeper(Sweeper):
         self._kept: dict[int, Rows] = {}
         self._kept_bytes = 0.0
         self._reading: dict[int, Future[Rows]] = {}
-        self._squares: dict[int, float] = {}
+        self._squares: dict[int, Array] = {}  # of the rows of blocks that were read
         self._next: int | None = None
         self._lock = Lock()  # a user's object need not be safe for several threads
 
@@ -95,7 +96,7 @@ class StreamSweeper(Sweeper):
         if rows is None:
             ahead = self._reading.pop(block, None)
             rows = self._read(block) if ahead is None else ahead.result()
-            self._squares[block] = float(rows.squares.sum())
+            self._squares[block] = rows.squares
             size = (16.0 if is_sparse(rows.matrix) else 8.0) * (rows.entries + rows.shape[0])
             if self._kept_bytes + size <= self.keep:
                 self._kept[block] = rows
@@ -134,11 +135,17 @@ class StreamSweeper(Sweeper):
     # ------------------------------------------------------------------------------------------ passes over the matrix
 
     @cached_property
-    def squares_sum(self) -> float:
-        """The sum of the squares of all entries; blocks that were never read are read."""
+    def row_squares(self) -> Array:
+        """|a_i|^2 of every row; blocks that were never read are read."""
         for _ in self._pass([block for block in range(self.num_blocks) if block not in self._squares]):
             pass
-        return float(sum(self._squares[block] for block in range(self.num_blocks)))
+        return np.concatenate([self._squares[block] for block in range(self.num_blocks)])
+
+    @cached_property
+    def squares_sum(self) -> float:
+        """The sum of the squares of all entries; blocks that were never read are read."""
+        squares = self.row_squares
+        return float(sum(float(squares[first:last].sum()) for first, last in pairwise(self.starts.tolist())))
 
     def slack(self, b: Array, x: Array) -> Array:
         slack = np.empty_like(b)

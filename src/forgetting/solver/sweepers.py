@@ -87,6 +87,15 @@ class Sweeper(ABC):
     def squares_sum(self) -> float:
         """The sum of the squares of all entries."""
 
+    @property
+    @abstractmethod
+    def row_squares(self) -> Array:
+        """|a_i|^2 of every row."""
+
+    def relax(self, relaxation: float) -> None:
+        """Let the factor of the steps to come be this one."""
+        self.relaxation = relaxation
+
     @abstractmethod
     def slack(self, b: Array, x: Array) -> Array:
         """b - A x."""
@@ -156,6 +165,10 @@ class InMemory(Sweeper):
     def squares_sum(self) -> float:
         return float(self.rows.squares.sum())
 
+    @property
+    def row_squares(self) -> Array:
+        return self.rows.squares
+
     def slack(self, b: Array, x: Array) -> Array:
         return b - self.rows.products(x, threads=self.threads)
 
@@ -198,7 +211,7 @@ class InMemory(Sweeper):
             total += as_dense(scaled @ part)
         return total
 
-    def _clip(self, iterate: Iterate) -> None:
+    def clip(self, iterate: Iterate) -> None:
         """Move x into its bounds; for a nearest point, remember what was cut off."""
         if len(self.limits.low):
             wanted = iterate.x + iterate.clipped if len(iterate.clipped) else iterate.x.copy()
@@ -217,7 +230,7 @@ class RowSweeper(InMemory):
 
     size: int = 1
     memory: float = 2.0**30
-    _shrink: float = -1.0  # to which the scales belong
+    _of: tuple[float, float] = (-1.0, 0.0)  # the shrink and the relaxation to which the scales belong
     _scales: Array = field(default_factory=lambda: NONE, repr=False)
 
     @property
@@ -247,8 +260,8 @@ class RowSweeper(InMemory):
         return plain and self.size == 4 and self.rows.by_fours
 
     def _scale(self, shrink: float) -> Array:
-        if shrink != self._shrink:
-            self._shrink, self._scales = shrink, scales(self.rows.squares, shrink, self.relaxation)
+        if (shrink, self.relaxation) != self._of:
+            self._of, self._scales = (shrink, self.relaxation), scales(self.rows.squares, shrink, self.relaxation)
         return self._scales
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
@@ -283,7 +296,7 @@ class RowSweeper(InMemory):
         iterate.x += self.rows.combined(steps, order, self.threads)
         if iterate.duals.size:
             np.add.at(iterate.duals, order, steps)
-        self._clip(iterate)
+        self.clip(iterate)
         return np.atleast_1d(np.sum(error * error, axis=0))
 
     def tracked(self, b: Array, x: Array) -> Tracked | None:
@@ -316,6 +329,10 @@ class Tracked:
         norms = np.sqrt(rows.squares)
         self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
         self.refresh(x)
+
+    def relax(self, relaxation: float) -> None:
+        """Note the factor of the steps to come."""
+        self.scale = scales(self.rows.squares, 0.0, relaxation)
 
     def refresh(self, x: Array) -> None:
         """Compute all gaps anew, so that rounding errors do not add up."""

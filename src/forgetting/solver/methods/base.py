@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -27,7 +27,8 @@ class System:
     """The system that a method solves: the sweeper of its rows, the right-hand side, the start and the damping.
 
     `nearest` asks for the solution nearest to x0 also where rows are inequalities, x has bounds or lies in `sets`.
-    `trusted` is the share of the rows that count for convergence: those with the smallest residuals.
+    `trusted` is the share of the rows that count for convergence: those with the smallest residuals. `exact` holds the
+    rows without noise, of a system whose other rows have some.
     """
 
     sweeper: Sweeper
@@ -38,6 +39,7 @@ class System:
     seed: int = 0
     sets: tuple[ConvexSet, ...] = ()
     trusted: float = 1.0
+    exact: ExactRows | None = None
 
     @property
     def num_trusted(self) -> int:
@@ -74,6 +76,13 @@ class System:
     def decomposition(self) -> Decomposition:
         """The singular values and vectors of the matrix, computed once."""
         return Decomposition(self.sweeper.dense(), self.damp)
+
+
+class ExactRows(Protocol):
+    """Rows without noise, onto whose solutions x is projected."""
+
+    def project(self, x: Array) -> None:
+        """Change x to the nearest point that solves these rows."""
 
 
 class Decomposition:
@@ -185,6 +194,8 @@ class Method(ABC):
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
         usual_order: the ordering unless the user chooses one.
         sees_residuals: whether the errors of visited rows are about those of b - A x.
+        simultaneous: whether all rows of a block step from the same x, weighted by sums of rows and columns.
+        gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
     """
 
     name: ClassVar[str]
@@ -196,6 +207,8 @@ class Method(ABC):
     streams: ClassVar[bool] = False
     usual_order: ClassVar[type[Ordering]] = Reshuffled
     sees_residuals: ClassVar[bool] = False
+    simultaneous: ClassVar[bool] = False
+    gap: Array
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -211,6 +224,11 @@ class Method(ABC):
     def by_rows(self) -> bool:
         """Whether a visit changes x by a multiple of the visited row, and by nothing else."""
         return False
+
+    @property
+    def simultaneous_weights(self) -> tuple[Array, Array] | None:
+        """The diagonals of M and D where an epoch is x <- x + relaxation D A^T M (b - A x); None of other methods."""
+        return None
 
     @property
     def target(self) -> Array:
@@ -244,7 +262,7 @@ class Method(ABC):
 
     def measure(self) -> Accuracy:
         """Compute the residual, by a pass over the matrix."""
-        gap = self.system.sweeper.gap(self.system.b, self.x)
+        self.gap = gap = self.system.sweeper.gap(self.system.b, self.x)
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Accuracy(residual, residual)

@@ -12,6 +12,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.solver.methods.base import Accuracy, Method, Moves, System, norm, registry
+from forgetting.solver.sweepers import scales
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class KaczmarzMethod(Method):
     """
 
     name = "kaczmarz"
-    usual_order = DrawnOnce
+    usual_order: ClassVar[type[Ordering]] = DrawnOnce
     sees_residuals = True
     streams = True
 
@@ -71,8 +72,14 @@ class KaczmarzMethod(Method):
         self.cuts = np.zeros((len(system.sets) if system.nearest else 0, *self.iterate.x.shape))
         self.moves = Moves(self.iterate.x)
 
+    def _steps(self, visits: IntArray) -> Array:
+        """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
+        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+
     def sweep(self, visits: IntArray) -> Array:
-        seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        seen = self._steps(visits)
+        if self.system.exact is not None:
+            self.system.exact.project(self.iterate.x)
         for i, convex in enumerate(self.system.sets):
             wanted = self.iterate.x + self.cuts[i] if len(self.cuts) else self.iterate.x
             self.iterate.x = np.array(convex.nearest(wanted))
@@ -82,7 +89,15 @@ class KaczmarzMethod(Method):
 
     @property
     def by_rows(self) -> bool:
-        return not self.system.sets
+        return not self.system.sets and self.system.exact is None
+
+    @property
+    def simultaneous_weights(self) -> tuple[Array, Array] | None:
+        sweeper = self.system.sweeper
+        rows = sweeper.row_steps and sweeper.in_memory and sweeper.num_blocks == sweeper.shape[0]
+        if not rows or sweeper.average < sweeper.num_blocks or len(sweeper.limits.relations) or not self.by_rows:
+            return None
+        return scales(sweeper.row_squares, 0.0, 1.0 / sweeper.num_blocks), np.ones(sweeper.shape[1])
 
     def end_epoch(self) -> None:
         if len(self.cuts):
