@@ -234,7 +234,8 @@ class Loop:
         relaxation = self._relaxed()
         self.relaxation.steer(self.method.system.sweeper, self.method.iterate, relaxation)
         if self.tracked is not None:
-            self.tracked.relax(relaxation)
+            sweeper: Any = self.method.system.sweeper
+            self.tracked.scale = sweeper.step_scales(self.method.iterate.shrink)
 
     def _called(self, residual: float, measured: Accuracy | None) -> bool:
         """Whether the callback ends the solve. The residual of a state is always computed."""
@@ -255,7 +256,7 @@ class Loop:
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
         assert self.rule is not None
-        if not self.rule.stalled(4 / self.share):
+        if self.method.least_squares or not self.rule.stalled(4 / self.share):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
         if system.small:
@@ -264,7 +265,7 @@ class Loop:
             if (self.rule.out_of_reach(gap) == self.rule.running).all():
                 return "out of reach"
         several = sweeper.num_blocks > max(1, sweeper.average)
-        if self.method.least_squares or not several or self.share <= SHORTEST:
+        if not several or self.share <= SHORTEST:
             return "above the noise"
         self.share /= 2
         self.rule.shortened()

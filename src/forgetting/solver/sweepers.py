@@ -254,13 +254,14 @@ class RowSweeper(InMemory):
         plain = not len(self.limits.relations) and not len(self.limits.low) and self.average == 1
         return plain and self.size == 4 and self.rows.by_fours
 
-    def _scale(self, shrink: float) -> Array:
+    def step_scales(self, shrink: float) -> Array:
+        """The factor of the error of every row in its step."""
         if (shrink, self.relaxation) != self._of:
             self._of, self._scales = (shrink, self.relaxation), scales(self.rows.squares, shrink, self.relaxation)
         return self._scales
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
-        scale = self._scale(iterate.shrink)
+        scale = self.step_scales(iterate.shrink)
         if self._by_fours and iterate.x.ndim == 1:
             return self.rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals)
         order = self._order(visits)
@@ -299,7 +300,7 @@ class RowSweeper(InMemory):
         plain = self.average == 1 and self.size == 1 and x.ndim == 1
         if not plain or len(self.limits.relations) or len(self.limits.low):
             return None
-        return Tracked(self.rows, b, x, scales(self.rows.squares, 0.0, self.relaxation), self.memory)
+        return Tracked(self.rows, b, x, self.step_scales(0.0), self.memory)
 
     def distances(self, b: Array, x: Array) -> Array:
         gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares
@@ -324,10 +325,6 @@ class Tracked:
         norms = np.sqrt(rows.squares)
         self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
         self.refresh(x)
-
-    def relax(self, relaxation: float) -> None:
-        """Note the factor of the steps to come."""
-        self.scale = scales(self.rows.squares, 0.0, relaxation)
 
     def refresh(self, x: Array) -> None:
         """Compute all gaps anew, so that rounding errors do not add up."""
