@@ -251,7 +251,7 @@ class Loop:
         """Whether the rule stops the last right-hand side, by the residual that was just computed."""
         assert self.rule is not None
         ahead = self._relaxed() if self.rule.looks_ahead else 0.0
-        return self.rule.judge(self.epochs, self.method, self.method.gap, ahead)
+        return self.rule.judge(self.epochs, self.method, self.method.last_gap, ahead)
 
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
@@ -259,7 +259,7 @@ class Loop:
         if self.method.least_squares or not self.rule.stalled(4 / self.share):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
-        if system.small:
+        if system.small and not len(sweeper.limits.relations):
             step = system.decomposition.correction(sweeper.slack(system.b, self.method.x), self.method.x - system.x0)
             gap = sweeper.slack(system.b, self.method.x + step)
             if (self.rule.out_of_reach(gap) == self.rule.running).all():
@@ -322,6 +322,8 @@ class Loop:
         return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
     def _judged(self, measured: Accuracy | None) -> str | None:
+        if self.method.contradiction is not None:
+            return "contradiction"
         if measured is None:
             return None
         if measured.left <= self.allowed():
@@ -341,7 +343,7 @@ class Loop:
     def _settled(self, measured: Accuracy) -> bool:
         """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
-        if not method.least_squares or measured.normal_above(self.allowed()) > tol:
+        if not method.least_squares or measured.normal_above(self.allowed()) > max(tol, method.floor):
             return False
         if not method.estimates:
             return True

@@ -32,7 +32,17 @@ from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.loop import Loop, Stops
-from forgetting.solver.methods import DirectMethod, KaczmarzMethod, Method, Multipliers, Sirt, System, registry
+from forgetting.solver.methods import (
+    ActiveSet,
+    DirectMethod,
+    KaczmarzMethod,
+    Method,
+    Multipliers,
+    Projected,
+    Sirt,
+    System,
+    registry,
+)
 from forgetting.solver.noise import ExactRows, Noise, as_noise, as_weights, scaled
 from forgetting.solver.relaxation import Relaxation, as_relaxation, settled
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
@@ -88,16 +98,19 @@ class SolveRequest:
 
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
-        limits = self.system.sweeper.limits
-        equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
-        other = self.system.small or not self.system.damp  # damped systems begin with "multipliers"
-        equations = equations and self.system.exact is None
-        return self.name == "auto" and equations and other and not self.ordering.adaptive
+        system = self.system
+        if system.limited:  # damped systems begin with the other method
+            relations = system.sweeper.limits.relations
+            aims = not len(relations) or bool((relations == 0).any())  # something is left to minimise
+            other = not system.damp and (system.small or (aims and not system.nearest))
+        else:
+            other = system.small or not system.damp  # damped systems begin with "multipliers"
+        return self.name == "auto" and other and system.exact is None and not self.ordering.adaptive
 
     @property
     def first(self) -> type[Method]:
         """The class of the method that begins."""
-        return _first(self.name, self.system.damp)
+        return _first(self.name, self.system)
 
     def method(self) -> Method:
         """The method at its start."""
@@ -111,7 +124,9 @@ class SolveRequest:
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        at_once = self.system.small and self.stopping is None
+        at_once = self.system.small and self.stopping is None  # a rule stops on the way
+        if self.system.limited:
+            return (ActiveSet if at_once else Projected)(self.system, x)
         return (DirectMethod if at_once else Multipliers)(self.system, x)
 
 
@@ -161,12 +176,19 @@ def as_request(
     others = _sets(sets, shape[1])
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
-    if limited and (side.ndim == 2 or damp or least_squares):
+    constrains = method != "auto" and registry.get(method).constrains
+    if limited and (side.ndim == 2 or (least_squares and not constrains)):
         flat = f"one right-hand side, a b of shape ({shape[0]},) and not {side.shape}"
-        what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        what = flat if side.ndim == 2 else "method='active-set' or 'projected' for least squares"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
+    if constrains and not limited:
+        raise NotSupportedError(f"method={method!r} is for bounds, inequalities and sets; there are none")
+    if method == "active-set" and any(convex.inequalities() is None for convex in others):
+        raise NotSupportedError("method='active-set' needs sets that are polyhedra; method='projected' takes them")
     if damp and method != "auto" and not registry.get(method).damps:
-        raise NotSupportedError(f"damp is for the methods 'multipliers', 'averaged' and 'direct', not for {method!r}")
+        raise NotSupportedError(
+            f"damp is for least-squares methods such as 'multipliers' and 'direct', not for {method!r}"
+        )
     several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
     simultaneous = method != "auto" and registry.get(method).simultaneous
     if simultaneous and (several != 1 or nearest):
@@ -193,7 +215,7 @@ def as_request(
                 "little noise, or memory= for a matrix in memory"
             )
         system = System(streamed, side, start, damp, flag, number, others)
-        order = _first(method, damp).usual_order() if chosen is None else chosen
+        order = _usual_order(method, damp) if chosen is None else chosen
         return _ruled(SolveRequest(system, order, method, words, relaxed, stopping))
     if simultaneous:
         blocks = _views(method, blocks, shape[0], residual_shape)
@@ -204,7 +226,7 @@ def as_request(
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:  # rows that are all zero have no weights
-        chosen = _first(method, damp).usual_order() if matrix.squares.any() else Reshuffled()
+        chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
     exact = None if known is None else _exact(matrix, side, known, method, damp, limits)
     system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted, exact)
     if simultaneous:
@@ -247,16 +269,25 @@ def _exact(matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limit
     """The rows without noise, if there are some."""
     if not len(noise.exact):
         return None
-    if damp or not issubclass(_first(method, damp), KaczmarzMethod):
+    if damp or not issubclass(registry.get("kaczmarz" if method == "auto" else method), KaczmarzMethod):
         raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs method='kaczmarz', and damp=0")
     if len(limits.relations):
         raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs rows that are equations")
     return ExactRows(matrix, b, noise.exact, limits)
 
 
-def _first(name: str, damp: float) -> type[Any]:
-    """The class of the method that begins."""
+def _usual_order(name: str, damp: float) -> Ordering:
+    """The ordering unless the user chooses one."""
     auto = "multipliers" if damp else "kaczmarz"
+    order: Ordering = registry.get(auto if name == "auto" else name).usual_order()
+    return order
+
+
+def _first(name: str, system: System) -> type[Any]:
+    """The class of the method that begins."""
+    if name == "auto" and system.damp and system.limited:
+        return ActiveSet if system.small else Projected
+    auto = "multipliers" if system.damp else "kaczmarz"
     return registry.get(auto if name == "auto" else name)
 
 

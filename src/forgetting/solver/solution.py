@@ -75,6 +75,8 @@ class Solution(Result):
         consistent: whether some x solves the system; None if that was not decided. False says that no x up to a length
             does, which is at least 99 (|x| + |x0|) and stands in the status.
         normal: the largest |A^T r| / (|A| |r|), which is 0 at a least-squares solution; None if it was not computed.
+            Over bounds, inequalities and sets the KKT residual: the same for the gradient less multipliers, what rows
+            miss relative to |b|, or the distance to a set relative to |x|, whatever is largest.
         error: the largest relative distance of x to the least-squares or ridge solution over right-hand sides, rounding
             errors included: by a decomposition of A, or with damp at most |gradient| / damp^2. None if it is not known:
             where the residual ended the solve, and for large matrices without damp, of which only the moves of x are
@@ -82,8 +84,8 @@ class Solution(Result):
         history: epoch, residual, seconds and checked, as arrays.
         guarantee: what theorems promise before the start: `str(guarantee)` is a sentence, which says why if no theorem
             applies; see `Guarantee`.
-        method: "kaczmarz", "multipliers", "direct", "extended", "averaged", "sirt" or "sart"; with "kaczmarz,
-            then direct" or "kaczmarz, then multipliers" the residual of the first one no longer fell.
+        method: the name of the method; with "kaczmarz, then direct" (or another one) the residual of the first one no
+            longer fell.
         ordering: in which order blocks were visited, in words.
         blocks: what a block is, in words.
         rows: the number of row steps.

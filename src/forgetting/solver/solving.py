@@ -116,11 +116,15 @@ def solve(
             sums of rows and columns. "auto" begins with "kaczmarz". Where the
             residual falls by less than 3 % an epoch, because no x solves the system or it is ill-conditioned, "direct"
             goes on if m n min(m, n) is at most 3e8, else "multipliers". With damp, "auto" begins with "multipliers",
-            and "direct" goes on in the same way.
+            and "direct" goes on in the same way. Over bounds, inequalities and sets "active-set" minimises
+            |A x - b|^2 + damp^2 |x - x0|^2 where the matrix is small and sets are polyhedra, else "projected": "auto"
+            goes on with them in place of the others, and begins with them if there is damp.
         average: the number of blocks that make their steps from the same x, of which the average is taken; "all" is
             Cimmino's method. Several threads work on large blocks and many of them.
         relations: "=", ">=" or "<=", one for all rows, or a list of one for each row.
-        bounds: (low, high), numbers or n numbers: x stays between them. (0, inf) for x >= 0.
+        bounds: (low, high), numbers or n numbers: x stays between them. (0, inf) for x >= 0. If no x between them
+            solves the system, x minimises |A x - b|^2 over them, and the status says so; of the same kind are rows
+            that are inequalities, and sets.
         sets: convex sets of `fg` that x must lie in, such as fg.Ball(centre, radius); x is projected onto each of them
             once an epoch.
         nearest: whether the result is the point nearest to x0 also if there are inequalities, bounds or sets (Dykstra's
@@ -254,7 +258,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
     converged = ending == "solved" or ruled or (ending == "least squares" and wanted and precise)
     # rows that the ordering did not trust may be wrong, or not reached yet
     solves = ending == "solved" and measured.residual <= loop.allowed()
-    consistent = True if solves else False if ending == "least squares" else None
+    consistent = True if solves else False if ending in ("least squares", "contradiction") else None
     if damped or rule is not None or (ending == "least squares" and not measured.excludes(loop.allowed())):
         consistent = None
     words = f"{_status(ending, loop, measured, known)} after {_count(loop)}"
@@ -332,7 +336,7 @@ def _plural(number: str, unit: str) -> str:
 def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
-    if loop.rule is not None and ending not in ("solved", "diverged"):
+    if loop.rule is not None and ending not in ("solved", "diverged", "contradiction"):
         return _ruled(ending, loop, loop.rule, residual)
     if ending == "solved" and residual > allowed:
         system = loop.method.system
@@ -347,6 +351,13 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
         )
     if ending == "solved":
         return f"converged: relative residual {residual:.2g}, at most {allowed:.2g},"
+    if ending == "contradiction":
+        return (
+            f"no x satisfies the constraints: {loop.method.contradiction} contradict each other; x is where row steps "
+            f"ended, with relative residual {residual:.2g},"
+        )
+    if ending == "least squares" and loop.method.constrains:
+        return _constrained(loop, measured, known)
     if ending == "least squares" and loop.method.system.damp:
         begin = "converged" if known is None or known.error <= loop.stops.normal else "stopped"
         return (
@@ -397,6 +408,31 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float) -> str:
         "above the noise": "the residual falls no more; noise= may be too small, or the rows contradict each other",
     }
     return f"stopped: {reasons[ending]}; {rule.title} did not stop x{many}{rule.distance()}; {last}"
+
+
+def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
+    """What a least-squares solution over constraints is, in words."""
+    method: Any = loop.method
+    system, allowed = method.system, loop.allowed()
+    limits = system.sweeper.limits
+    parts = ["bounds"] * bool(len(limits.low)) + ["inequalities"] * bool(len(limits.relations))
+    over = " and ".join(parts + ["sets"] * bool(system.sets))
+    minimised = "|A x - b|^2" + (" + damp^2 |x - x0|^2" if system.damp else "")
+    error = f", up to an estimated relative error of {known.error:.1g}" if known is not None else ""
+    words = f"x minimises {minimised} over the {over}{error}; relative residual {measured.residual:.4g}"
+    least = getattr(method, "least", np.inf)
+    if not system.damp and np.isfinite(least):
+        words += f" (without the {over} {least:.2g})"
+    words += f", KKT residual {measured.normal or 0.0:.1g}, {method.uniqueness},"
+    if system.damp:
+        precise = known is None or known.error <= loop.stops.normal
+        return f"{'converged' if precise else 'stopped'}: {words}"
+    if not measured.excludes(allowed):
+        return f"{words} and whether some x has {allowed:.2g} is not decided,"
+    begin = "no x solves the system" if least > allowed else f"the {over} exclude every solution of the system"
+    if not np.isfinite(least):
+        begin = f"no x within the {over}{_up_to(loop, measured)} has a relative residual of {allowed:.2g}"
+    return f"the system is inconsistent: {begin}; {words}"
 
 
 def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:

@@ -166,6 +166,13 @@ class StreamSweeper(Sweeper):
             total += rows.combined(gap[span], threads=self.threads)
         return gap, total
 
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        product, total = np.empty((self.shape[0], *x.shape[1:])), np.zeros_like(x)
+        for span, rows in self._pass():
+            product[span] = rows.products(x, threads=self.threads)
+            total += rows.combined(product[span], threads=self.threads)
+        return product, total
+
     def weighted_gram(self, weights: Array) -> Array | None:
         """None: products of all rows would take a pass over the source."""
         return None

@@ -113,6 +113,11 @@ class Sweeper(ABC):
         gap = self.gap(b, x)
         return gap, self.back(gap)
 
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        """A x and A^T A x, by one pass if the matrix is streamed; relations of rows do not count."""
+        product = -self.slack(np.zeros((self.shape[0], *x.shape[1:])), x)
+        return product, self.back(product)
+
     @abstractmethod
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""

@@ -56,9 +56,20 @@ class System:
         return norms
 
     @property
+    def limited(self) -> bool:
+        """Whether x has bounds, rows are inequalities, or x lies in sets."""
+        limits = self.sweeper.limits
+        return len(limits.relations) > 0 or len(limits.low) > 0 or len(self.sets) > 0
+
+    @property
     def small(self) -> bool:
-        """Whether a decomposition of the matrix takes a second at most."""
+        """Whether a decomposition of the matrix takes a second at most, with constraints an active-set method."""
         m, n = self.sweeper.shape
+        if self.limited:
+            sides = [convex.inequalities() for convex in self.sets]
+            rows = m + sum(len(side[1]) for side in sides if side is not None)
+            rows += int(np.isfinite([self.sweeper.limits.low, self.sweeper.limits.high]).sum())
+            return self.sweeper.in_memory and None not in sides and (rows + n) * n * n <= SMALL
         return self.sweeper.in_memory and m * n * min(m, n) <= SMALL
 
     @cached_property
@@ -177,25 +188,27 @@ class Method(ABC):
     Attributes:
         least_squares: whether x converges to the least-squares solution nearest to x0 if no x solves the system.
         damps: whether the method can minimise |A x - b|^2 + damp^2 |x - x0|^2.
+        constrains: whether the method minimises |A x - b|^2 over bounds, inequalities and sets.
         estimates: whether the method estimates its error.
         by_epoch: whether x changes at the ends of epochs only, so that nothing is to be checked in between.
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
         usual_order: the ordering unless the user chooses one.
         sees_residuals: whether the errors of visited rows are about those of b - A x.
         simultaneous: whether all rows of a block step from the same x, weighted by sums of rows and columns.
-        gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
+        last_gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
     """
 
     name: ClassVar[str]
     least_squares: ClassVar[bool] = False
     damps: ClassVar[bool] = False
+    constrains: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
     by_epoch: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     usual_order: ClassVar[type[Ordering]] = Reshuffled
     sees_residuals: ClassVar[bool] = False
     simultaneous: ClassVar[bool] = False
-    gap: Array
+    last_gap: Array
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -222,6 +235,16 @@ class Method(ABC):
         """The right-hand side that the steps of `iterate.x` aim at, for orderings that look at errors of rows."""
         return self.system.b
 
+    @property
+    def contradiction(self) -> str | None:
+        """What contradicts itself, in words, so that no x satisfies all constraints; None unless that is certain."""
+        return None
+
+    @property
+    def floor(self) -> float:
+        """The part of `normal` that may be rounding errors, where nothing more can be done."""
+        return 0.0
+
     @abstractmethod
     def sweep(self, visits: IntArray) -> Array:
         """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
@@ -239,7 +262,7 @@ class Method(ABC):
 
     def measure(self) -> Accuracy:
         """Compute the residual, by a pass over the matrix."""
-        self.gap = gap = self.system.sweeper.gap(self.system.b, self.x)
+        self.last_gap = gap = self.system.sweeper.gap(self.system.b, self.x)
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Accuracy(residual, residual)
