@@ -178,7 +178,7 @@ def test_least_squares_methods_go_on_where_row_steps_are_of_no_use():
     assert found.method == "kaczmarz, then multipliers"
 
 
-# ------------------------------------------------------------------------------------------------------- the other rules
+# ------------------------------------------------------------------------------------------------------ the other rules
 
 T = (np.arange(128) + 0.5) / 128
 BLUR = np.exp(-(((T[:, None] - T) / 0.03) ** 2) / 2)
@@ -299,7 +299,7 @@ BAD = {
     "tau": ({"noise": 0.1, "tau": 0}, "tau must be greater than 0"),
     "shape": ({"stop": "ncp", "residual_shape": (7, 8)}, r"residual_shape \(7, 8\) is for 56 rows, but A has 60"),
     "no shape": ({"stop": "ncp", "residual_shape": 60}, "residual_shape: expected lengths such as"),
-    "matrix": ({"A": np.where(A == A[3, 1], np.nan, A), "noise": 0.1}, "A: entry at row 3, column 1 is nan"),
+    "matrix": ({"A": np.where(A[3, 1] == A, np.nan, A), "noise": 0.1}, "A: entry at row 3, column 1 is nan"),
     "side": ({"b": np.where(np.arange(60) == 4, np.nan, b), "noise": 0.1}, "b: entry 4 is nan"),
 }
 MISFITS = {

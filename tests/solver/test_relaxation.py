@@ -168,7 +168,7 @@ def test_a_callback_with_a_state_sees_computed_residuals():
     plain = fg.solve(A, B[:, 0], callback=alone)
     assert len(states) == len(plain.history)
     for state in states:
-        x, epoch, residual, elapsed = state
+        x, _, residual, elapsed = state
         assert np.isclose(residual, np.linalg.norm(B[:, 0] - A @ x) / np.linalg.norm(B[:, 0]))
         assert elapsed > 0
     assert [state.epoch for state in states] == plain.history.epoch.tolist()

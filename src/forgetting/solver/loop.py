@@ -264,11 +264,12 @@ class Loop:
             gap = sweeper.slack(system.b, self.method.x + step)
             if (self.rule.out_of_reach(gap) == self.rule.running).all():
                 return "out of reach"
-        several = sweeper.num_blocks > max(1, sweeper.average)
-        if not several or self.share <= SHORTEST:
+        self.rule.shortened()
+        if sweeper.num_blocks <= max(1, sweeper.average):  # steps of a gradient, which are slow but never go in circles
+            return None
+        if self.share <= SHORTEST:
             return "above the noise"
         self.share /= 2
-        self.rule.shortened()
         return None
 
     def _sweep(self) -> None:
