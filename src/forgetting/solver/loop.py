@@ -234,7 +234,8 @@ class Loop:
         relaxation = self._relaxed()
         self.relaxation.steer(self.method.system.sweeper, self.method.iterate, relaxation)
         if self.tracked is not None:
-            self.tracked.relax(relaxation)
+            sweeper: Any = self.method.system.sweeper
+            self.tracked.scale = sweeper.step_scales(self.method.iterate.shrink)
 
     def _called(self, residual: float, measured: Accuracy | None) -> bool:
         """Whether the callback ends the solve. The residual of a state is always computed."""
@@ -250,24 +251,25 @@ class Loop:
         """Whether the rule stops the last right-hand side, by the residual that was just computed."""
         assert self.rule is not None
         ahead = self._relaxed() if self.rule.looks_ahead else 0.0
-        return self.rule.judge(self.epochs, self.method, self.method.gap, ahead)
+        return self.rule.judge(self.epochs, self.method, self.method.last_gap, ahead)
 
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
         assert self.rule is not None
-        if not self.rule.stalled(4 / self.share):
+        if self.method.least_squares or not self.rule.stalled(4 / self.share):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
-        if system.small:
+        if system.small and not len(sweeper.limits.relations):
             step = system.decomposition.correction(sweeper.slack(system.b, self.method.x), self.method.x - system.x0)
             gap = sweeper.slack(system.b, self.method.x + step)
             if (self.rule.out_of_reach(gap) == self.rule.running).all():
                 return "out of reach"
-        several = sweeper.num_blocks > max(1, sweeper.average)
-        if self.method.least_squares or not several or self.share <= SHORTEST:
+        self.rule.shortened()
+        if sweeper.num_blocks <= max(1, sweeper.average):  # steps of a gradient, which are slow but never go in circles
+            return None
+        if self.share <= SHORTEST:
             return "above the noise"
         self.share /= 2
-        self.rule.shortened()
         return None
 
     def _sweep(self) -> None:

@@ -82,17 +82,19 @@ class Automatic(Relaxation):
     """Steps as long as the noise allows: the share of the residual that is not noise, and less in the first epoch.
 
     A row whose error has the variance s^2 + sigma^2, of which sigma^2 is noise, is best followed by the share
-    s^2 / (s^2 + sigma^2) of a step. With D = sum_i (r_i / sigma_i)^2 / m this is 1 - 1/D after an epoch, but within
-    the first one D falls at once: 0.06 D^(1/4) of x0 is the first relaxation, and the largest; 0.05 is the least
-    (`benchmarks/bench_noise.py` compares with constants). Where all steps of an epoch are made from the same x, the
-    noise does not add up from step to step, and half of the largest that converges is taken. A projection onto a block
-    of rows that are alike magnifies noise: it is damped by |a|^2 (1 / w - 1) in place of a relaxation w, which for rows
-    at right angles is the same.
+    s^2 / (s^2 + sigma^2) of a step. With D = sum_i (r_i / sigma_i)^2 / m this is w = 1 - 1/D after an epoch, but within
+    the first one D falls at once: 0.06 D^(1/4) of x0 is the first w, and the largest; 0.05 is the least
+    (`benchmarks/bench_noise.py` compares with constants).
+
+    With s_i^2 in proportion to |a_i|^2, row i has the share |a_i|^2 / (|a_i|^2 + d) where d = |a|^2 (1 / w - 1) for the
+    mean square |a|^2: the step is damped by d, and so is a projection onto a block, which without damping magnifies the
+    noise of rows that are alike. Where all steps of an epoch are made from the same x, noise does not add up from step
+    to step, and half of the largest relaxation that converges is taken.
 
     Attributes:
         unit: the relaxation that stands for 1: more where steps are averaged.
         together: whether all steps of an epoch are made from the same x.
-        square: the mean of |a_i|^2 where steps are projections onto blocks, which are damped; else None.
+        square: the mean of |a_i|^2 where steps are damped; None where they are relaxed, which averages are.
         blind: whether noise is expected, by a rule that needs no level, but not known.
     """
 
@@ -114,8 +116,10 @@ class Automatic(Relaxation):
     def steer(self, sweeper: Sweeper, iterate: Iterate, relaxation: float) -> None:
         if self.square is None:
             sweeper.relax(relaxation)
-        else:  # by powers of 2, which need few factorisations
-            iterate.shrink = self.square * (2.0 ** -round(log2(relaxation)) - 1.0)
+            return
+        if not sweeper.row_steps:  # powers of 2 need few factorisations
+            relaxation = 2.0 ** round(log2(relaxation))
+        iterate.shrink = self.square * (1.0 / relaxation - 1.0)
 
     @property
     def mark(self) -> str:
@@ -158,10 +162,11 @@ def settled(relaxation: Relaxation, sweeper: Sweeper, *, simultaneous: bool, bli
     count = sweeper.num_blocks
     if simultaneous:
         return Automatic(together=count == 1, blind=blind)
+    if sweeper.average > 1 and not isinstance(sweeper, InMemory):
+        return Automatic(blind=blind)
     if sweeper.average == 1 or not isinstance(sweeper, InMemory):
         mean = sweeper.squares_sum / max(1, int(np.count_nonzero(sweeper.row_squares)))
-        square = None if sweeper.row_steps else mean
-        return Automatic(square=square, blind=blind)
+        return Automatic(square=mean, blind=blind)
     several = min(sweeper.average, count)
     return Automatic(_unit(sweeper, several), several == count, blind=blind)
 

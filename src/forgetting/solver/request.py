@@ -105,8 +105,7 @@ class SolveRequest:
             other = not system.damp and (system.small or (aims and not system.nearest))
         else:
             other = system.small or not system.damp  # damped systems begin with "multipliers"
-        other = other and system.exact is None
-        return self.name == "auto" and other and not self.ordering.adaptive
+        return self.name == "auto" and other and system.exact is None and not self.ordering.adaptive
 
     @property
     def first(self) -> type[Method]:
@@ -125,7 +124,7 @@ class SolveRequest:
 
     def fallback(self, x: Array) -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        at_once = self.system.small and self.stopping is None
+        at_once = self.system.small and self.stopping is None  # a rule stops on the way
         if self.system.limited:
             return (ActiveSet if at_once else Projected)(self.system, x)
         return (DirectMethod if at_once else Multipliers)(self.system, x)

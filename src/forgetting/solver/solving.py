@@ -259,8 +259,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
     # rows that the ordering did not trust may be wrong, or not reached yet
     solves = ending == "solved" and measured.residual <= loop.allowed()
     consistent = True if solves else False if ending in ("least squares", "contradiction") else None
-    unsure = ending == "least squares" and not measured.excludes(loop.allowed())
-    if damped or rule is not None or unsure:
+    if damped or rule is not None or (ending == "least squares" and not measured.excludes(loop.allowed())):
         consistent = None
     words = f"{_status(ending, loop, measured, known)} after {_count(loop)}"
     return Solution(
@@ -337,7 +336,7 @@ def _plural(number: str, unit: str) -> str:
 def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
-    if loop.rule is not None and ending not in ("solved", "diverged"):
+    if loop.rule is not None and ending not in ("solved", "diverged", "contradiction"):
         return _ruled(ending, loop, loop.rule, residual)
     if ending == "solved" and residual > allowed:
         system = loop.method.system
@@ -386,31 +385,6 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured, known)},"
 
 
-def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
-    """What a least-squares solution over constraints is, in words."""
-    method: Any = loop.method
-    system, allowed = method.system, loop.allowed()
-    limits = system.sweeper.limits
-    parts = ["bounds"] * bool(len(limits.low)) + ["inequalities"] * bool(len(limits.relations))
-    over = " and ".join(parts + ["sets"] * bool(system.sets))
-    minimised = "|A x - b|^2" + (" + damp^2 |x - x0|^2" if system.damp else "")
-    error = f", up to an estimated relative error of {known.error:.1g}" if known is not None else ""
-    words = f"x minimises {minimised} over the {over}{error}; relative residual {measured.residual:.4g}"
-    least = getattr(method, "least", np.inf)
-    if not system.damp and np.isfinite(least):
-        words += f" (without the {over} {least:.2g})"
-    words += f", KKT residual {measured.normal or 0.0:.1g}, {method.uniqueness},"
-    if system.damp:
-        precise = known is None or known.error <= loop.stops.normal
-        return f"{'converged' if precise else 'stopped'}: {words}"
-    if not measured.excludes(allowed):
-        return f"{words} and whether some x has {allowed:.2g} is not decided,"
-    begin = "no x solves the system" if least > allowed else f"the {over} exclude every solution of the system"
-    if not np.isfinite(least):
-        begin = f"no x within the {over}{_up_to(loop, measured)} has a relative residual of {allowed:.2g}"
-    return f"the system is inconsistent: {begin}; {words}"
-
-
 def _ruled(ending: str, loop: Loop, rule: Rule, residual: float) -> str:
     """The ending of a solve with a rule in a sentence, without the number of epochs."""
     shorter = f", relaxation shortened to {loop.share:g} of what was asked for" if loop.share < 1 else ""
@@ -434,6 +408,31 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float) -> str:
         "above the noise": "the residual falls no more; noise= may be too small, or the rows contradict each other",
     }
     return f"stopped: {reasons[ending]}; {rule.title} did not stop x{many}{rule.distance()}; {last}"
+
+
+def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
+    """What a least-squares solution over constraints is, in words."""
+    method: Any = loop.method
+    system, allowed = method.system, loop.allowed()
+    limits = system.sweeper.limits
+    parts = ["bounds"] * bool(len(limits.low)) + ["inequalities"] * bool(len(limits.relations))
+    over = " and ".join(parts + ["sets"] * bool(system.sets))
+    minimised = "|A x - b|^2" + (" + damp^2 |x - x0|^2" if system.damp else "")
+    error = f", up to an estimated relative error of {known.error:.1g}" if known is not None else ""
+    words = f"x minimises {minimised} over the {over}{error}; relative residual {measured.residual:.4g}"
+    least = getattr(method, "least", np.inf)
+    if not system.damp and np.isfinite(least):
+        words += f" (without the {over} {least:.2g})"
+    words += f", KKT residual {measured.normal or 0.0:.1g}, {method.uniqueness},"
+    if system.damp:
+        precise = known is None or known.error <= loop.stops.normal
+        return f"{'converged' if precise else 'stopped'}: {words}"
+    if not measured.excludes(allowed):
+        return f"{words} and whether some x has {allowed:.2g} is not decided,"
+    begin = "no x solves the system" if least > allowed else f"the {over} exclude every solution of the system"
+    if not np.isfinite(least):
+        begin = f"no x within the {over}{_up_to(loop, measured)} has a relative residual of {allowed:.2g}"
+    return f"the system is inconsistent: {begin}; {words}"
 
 
 def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:

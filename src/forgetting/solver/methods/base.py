@@ -195,7 +195,7 @@ class Method(ABC):
         usual_order: the ordering unless the user chooses one.
         sees_residuals: whether the errors of visited rows are about those of b - A x.
         simultaneous: whether all rows of a block step from the same x, weighted by sums of rows and columns.
-        gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
+        last_gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
     """
 
     name: ClassVar[str]
@@ -208,7 +208,7 @@ class Method(ABC):
     usual_order: ClassVar[type[Ordering]] = Reshuffled
     sees_residuals: ClassVar[bool] = False
     simultaneous: ClassVar[bool] = False
-    gap: Array
+    last_gap: Array
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         self.system = system
@@ -262,7 +262,7 @@ class Method(ABC):
 
     def measure(self) -> Accuracy:
         """Compute the residual, by a pass over the matrix."""
-        self.gap = gap = self.system.sweeper.gap(self.system.b, self.x)
+        self.last_gap = gap = self.system.sweeper.gap(self.system.b, self.x)
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Accuracy(residual, residual)

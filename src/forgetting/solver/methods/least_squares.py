@@ -35,7 +35,7 @@ class LeastSquares(Method):
 
     def measure(self) -> Accuracy:
         gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
-        self.gap, missed = gap, norms(gap)
+        self.last_gap, missed = gap, norms(gap)
         damp, moved = self.system.damp, self.x - self.system.x0
         damped = np.hypot(missed, damp * norms(moved))
         size = np.hypot(self.frobenius, damp * np.sqrt(len(moved))) or 1.0  # |A| and |r| with the rows of damping

@@ -150,7 +150,7 @@ class ActiveSet(Constrained):
 
     def measure(self) -> Accuracy:
         gap = self.system.sweeper.slack(self.system.b, self.x)
-        self.gap = self.system.sweeper.limits.missed(gap.copy())
+        self.last_gap = self.system.sweeper.limits.missed(gap.copy())
         if self.found is None:
             return replace(self.judged(gap, 0.0), normal=None, each=None)
         return self.judged(gap, self.found.residual)
@@ -416,7 +416,7 @@ class Projected(Constrained):
 
     def measure(self) -> Accuracy:
         gap, gradient = self._fresh()
-        self.gap = self.system.sweeper.limits.missed(gap.copy())
+        self.last_gap = self.system.sweeper.limits.missed(gap.copy())
         measured = self._accuracy(gap, gradient)
         if not self.curvature:  # nothing was done yet
             measured = replace(measured, normal=None, each=None)
