@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench_noise [draws]
 
-Three problems, 5 % noise, so many draws of the noise (200). Along the run the method goes on beyond the stop, by the same
-steps. The second table compares relaxation="auto" with constants on five problems and three levels of noise.
+Three problems, 5 % noise, so many draws of the noise (200). Along the run the method goes on beyond the stop, by the
+same steps. The second table compares relaxation="auto" with constants on five problems and three levels of noise.
 """
 
 from __future__ import annotations
