@@ -31,6 +31,7 @@ class StreamSweeper(Sweeper):
         starts: the first row of every block, and the number of rows.
         limits, relaxation, average: as for matrices in memory; averages are over rows of a block.
         threads: the number of threads; with more than one, a thread reads the next block.
+        unit: the rows that stand for one row of the given matrix.
         keep: bytes for blocks that stay in memory.
         seed: of the random orders.
     """
@@ -43,6 +44,7 @@ class StreamSweeper(Sweeper):
     relaxation: float = 1.0
     average: int = 1
     threads: int = 1
+    unit: int = 1
     keep: float = 0.0
     seed: int = 0
     visited: int = 0  # the number of the next visit
@@ -125,9 +127,10 @@ class StreamSweeper(Sweeper):
         upcoming = [*visits.tolist()[1:], self._next]
         for block, following in zip(visits.tolist(), upcoming, strict=True):
             rows, span = self._rows(block, following), self._span(block)
-            order = np.random.default_rng([self.seed, self.visited]).permutation(rows.shape[0])
+            order = np.random.default_rng([self.seed, self.visited]).permutation(rows.shape[0] // self.unit)
             own = Iterate(iterate.x, iterate.duals[span], iterate.clipped, iterate.shrink)
             options = {"relaxation": self.relaxation, "average": self.average, "threads": self.threads}
+            options |= {"unit": self.unit, "size": self.unit}
             seen += RowSweeper(rows, self.limits.of_rows(span), **options).sweep(order, b[span], own)  # type: ignore[arg-type]
             self.visited += 1
         return seen

@@ -44,6 +44,7 @@ class Sweeper(ABC):
         relaxation: the factor of every step.
         average: how many blocks make their steps from the same x; their average is taken.
         threads: the number of threads; no result depends on it.
+        unit: the rows that stand for one row of the given matrix, and are visited together: 2 if it is complex, else 1.
         in_memory: whether the matrix lies in memory.
         row_steps: whether the rows of a block make their steps one after another; else a visit projects onto the block.
     """
@@ -56,6 +57,7 @@ class Sweeper(ABC):
     relaxation: float
     average: int
     threads: int
+    unit: int
 
     @property
     @abstractmethod
@@ -144,9 +146,19 @@ class InMemory(Sweeper):
     relaxation: float = 1.0
     average: int = 1
     threads: int = 1
+    unit: int = 1
 
     def __post_init__(self) -> None:
         self.shape = self.rows.shape
+
+    @property
+    def units(self) -> int:
+        """The number of rows of the given matrix."""
+        return self.shape[0] // self.unit
+
+    def of_units(self, values: Array) -> Array:
+        """The root of the sum of squares of the numbers of each unit of rows."""
+        return np.abs(values) if self.unit == 1 else np.linalg.norm(values.reshape(-1, self.unit), axis=1)
 
     @property
     def _share(self) -> int:
@@ -239,7 +251,7 @@ class RowSweeper(InMemory):
 
     @cached_property
     def norms(self) -> Array | None:
-        return np.sqrt(self.rows.squares) if self.size == 1 else None
+        return np.sqrt(self.rows.squares[:: self.unit]) if self.size == self.unit else None
 
     def rows_in(self, visits: IntArray) -> int:
         last = self.shape[0] - (self.num_blocks - 1) * self.size
@@ -251,6 +263,10 @@ class RowSweeper(InMemory):
     def _order(self, visits: IntArray) -> IntArray:
         if self.size == 1:
             return visits
+        if visits.min(initial=0) < 0:  # rows of a ridge, one by one
+            lengths = np.where(visits < 0, 1, self.size)
+            firsts = np.where(visits < 0, visits, visits * self.size)
+            return np.repeat(firsts, lengths) + np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
         order = (visits[:, None] * self.size + np.arange(self.size)).ravel()
         return order[order < self.shape[0]]
 
@@ -274,8 +290,9 @@ class RowSweeper(InMemory):
             state = (iterate.x, iterate.duals, iterate.clipped)
             return self.rows.sweep(b, scale, iterate.shrink, self.limits, order, *state, threads=self.threads)
         seen = np.zeros(1 if iterate.x.ndim == 1 else iterate.x.shape[1])
-        for start in range(0, len(order), self.average):
-            seen += self._together(order[start : start + self.average], scale, b, iterate)
+        several = self.average * self.unit
+        for start in range(0, len(order), several):
+            seen += self._together(order[start : start + several], scale, b, iterate)
         return seen
 
     def _together(self, order: IntArray, scale: Array, b: Array, iterate: Iterate) -> Array:
@@ -302,18 +319,18 @@ class RowSweeper(InMemory):
 
     def tracked(self, b: Array, x: Array) -> Tracked | None:
         """The gaps of all rows, kept up to date step by step; None if a step adds more than a multiple of a row."""
-        plain = self.average == 1 and self.size == 1 and x.ndim == 1
+        plain = self.average == 1 and self.size == self.unit and x.ndim == 1
         if not plain or len(self.limits.relations) or len(self.limits.low):
             return None
         return Tracked(self.rows, b, x, self.step_scales(0.0), self.memory)
 
     def distances(self, b: Array, x: Array) -> Array:
-        gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares
+        gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares[:: self.unit]
         return np.divide(gap, np.sqrt(squares), out=np.zeros_like(gap), where=squares > 0)
 
     def losses(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
-        return 0.5 * gap**2 if gap.ndim == 1 else np.asarray(0.5 * np.sum(gap**2, axis=1))
+        return np.asarray(0.5 * np.sum(gap.reshape(self.units, -1) ** 2, axis=1))
 
 
 class Tracked:
@@ -323,20 +340,25 @@ class Tracked:
     visit costs m operations and not a pass over the matrix.
     """
 
-    def __init__(self, rows: Rows, b: Array, x: Array, scale: Array, memory: float) -> None:
-        self.rows, self.b, self.scale = rows, b, scale
+    def __init__(self, sweeper: RowSweeper, b: Array, x: Array) -> None:
+        self.rows, self.b, self.sweeper = sweeper.rows, b, sweeper
         self.products: dict[int, Array] = {}
-        self.most = int(memory / (8.0 * rows.shape[0]))
-        norms = np.sqrt(rows.squares)
+        self.most = int(sweeper.memory / (8.0 * self.rows.shape[0]))
+        norms = np.sqrt(self.rows.squares[:: sweeper.unit])
         self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self.scale = sweeper.step_scales(0.0)
         self.refresh(x)
 
     def refresh(self, x: Array) -> None:
         """Compute all gaps anew, so that rounding errors do not add up."""
         self.gap = self.b - self.rows.products(x)
 
-    def moved(self, row: int) -> None:
-        """Note the step of a row."""
+    def moved(self, block: int) -> None:
+        """Note the step of a row, or of a pair of rows."""
+        for row in range(block * self.sweeper.unit, (block + 1) * self.sweeper.unit):
+            self._step(row)
+
+    def _step(self, row: int) -> None:
         product = self.products.get(row)
         if product is None:
             product = self.rows.products(self.rows.dense([row])[0])
@@ -346,11 +368,11 @@ class Tracked:
 
     def distances(self) -> Array:
         """The distance from x to the solutions of every row."""
-        return np.abs(self.gap) * self._inverse_norms
+        return self.sweeper.of_units(self.gap) * self._inverse_norms
 
     def losses(self) -> Array:
         """Half the squared residual of every row."""
-        return 0.5 * self.gap**2
+        return 0.5 * self.sweeper.of_units(self.gap) ** 2
 
 
 def scales(squares: Array, shrink: float, relaxation: float) -> Array:

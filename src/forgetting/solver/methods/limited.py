@@ -186,7 +186,7 @@ class Projected(Constrained):
         n = len(self.iterate.x)
         self.iterate.x = np.clip(self.iterate.x, self.low, self.high)
         self.direction = np.zeros(n)
-        self.gap, self.gradient = np.zeros(len(system.b)), np.zeros(n)
+        self.slack, self.gradient = np.zeros(len(system.b)), np.zeros(n)
         #: multipliers of rows and of sets, and what the last test found to be missed
         self.rows = np.zeros(len(system.b) if not self.equations.all() else 0)
         self.cuts = np.zeros((len(system.sets), n))
@@ -229,7 +229,7 @@ class Projected(Constrained):
 
     def _renew(self) -> None:
         """Compute b - A x and the gradient anew, and begin a new direction."""
-        self.gap, self.gradient = self._fresh()
+        self.slack, self.gradient = self._fresh()
         self.direction = self._free(self.gradient)
 
     def _weights(self, gap: Array) -> Array:
@@ -281,14 +281,14 @@ class Projected(Constrained):
             best = slope / bend if bend > 0 else 0.0
             step = min(best, longest)
             self.iterate.x = x - step * direction
-            self.gap = self.gap + step * along
+            self.slack = self.slack + step * along
             self.gradient = self.gradient - step * bent
             return best <= longest, bent
         along = np.zeros(len(system.b)) - sweeper.slack(np.zeros(len(system.b)), direction)
         step, inside = self._searched(direction, along, longest)
         before = self.gradient
-        self.iterate.x, self.gap = x - step * direction, self.gap + step * along
-        back = sweeper.back(self._weights(self.gap))
+        self.iterate.x, self.slack = x - step * direction, self.slack + step * along
+        back = sweeper.back(self._weights(self.slack))
         self.gradient = self._gradient(self.iterate.x, back)
         return inside, (before - self.gradient) / step if step else np.zeros_like(before)
 
@@ -298,7 +298,7 @@ class Projected(Constrained):
         def slope(step: float) -> float:
             x = self.iterate.x - step * direction
             value = float(self.system.damp**2 * ((x - self.system.x0) @ direction))
-            value -= float(self._weights(self.gap + step * along) @ along)
+            value -= float(self._weights(self.slack + step * along) @ along)
             return value + (float(self._pulls(x).sum(axis=0) @ direction) if len(self.cuts) else 0.0)
 
         low, high, at_low = 0.0, longest, slope(0.0)
@@ -325,7 +325,7 @@ class Projected(Constrained):
 
     def sweep(self, visits: IntArray) -> Array:
         """The squared residual that is known, in the share of these visits: x moves at the ends of epochs only."""
-        missed = self.system.sweeper.limits.missed(self.gap.copy()) if self.curvature else self.system.b
+        missed = self.system.sweeper.limits.missed(self.slack.copy()) if self.curvature else self.system.b
         return np.atleast_1d(np.sum(missed * missed) * self.system.sweeper.rows_in(visits) / len(missed))
 
     def end_epoch(self) -> None:
@@ -374,9 +374,9 @@ class Projected(Constrained):
         self.iterate.x = x
         if not self.penalised:
             along, bent = sweeper.normal(moved)
-            self.gap, self.gradient = self.gap - along, self.gradient + bent + self.system.damp**2 * moved
+            self.slack, self.gradient = self.slack - along, self.gradient + bent + self.system.damp**2 * moved
             return
-        self.gap, self.gradient = self._fresh()
+        self.slack, self.gradient = self._fresh()
 
     # ----------------------------------------------------------------------------------------- penalties and measures
 
@@ -395,8 +395,8 @@ class Projected(Constrained):
 
     def _penalise(self) -> None:
         """New multipliers where the gradient is small beside what is missed; larger penalties if that falls slowly."""
-        off, rows, cuts = self._off(self.gap)
-        scale = self.frobenius * (norm(self.gap[self.equations]) + self.system.damp * norm(self.x - self.system.x0))
+        off, rows, cuts = self._off(self.slack)
+        scale = self.frobenius * (norm(self.slack[self.equations]) + self.system.damp * norm(self.x - self.system.x0))
         if self._stationarity(self.gradient) > 0.1 * off * (scale or self.curvature * (norm(self.iterate.x) or 1.0)):
             return
         if off > 0.25 * self.before:
@@ -409,7 +409,7 @@ class Projected(Constrained):
         """The KKT residual, as the kept gradient has it."""
         if not self.curvature:
             return None
-        return self._accuracy(self.gap, self.gradient).normal
+        return self._accuracy(self.slack, self.gradient).normal
 
     def _accuracy(self, gap: Array, gradient: Array) -> Accuracy:
         return self.judged(gap, self._stationarity(gradient), self._off(gap)[0] if self.penalised else 0.0)
@@ -437,7 +437,7 @@ class Projected(Constrained):
         return {
             **super().arrays(),
             "direction": self.direction,
-            "gap": self.gap,
+            "slack": self.slack,
             "gradient": self.gradient,
             "rows": self.rows,
             "cuts": self.cuts,
@@ -446,6 +446,6 @@ class Projected(Constrained):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         super().restore(arrays)
-        self.direction, self.gap, self.gradient = (arrays[k].copy() for k in ("direction", "gap", "gradient"))
+        self.direction, self.slack, self.gradient = (arrays[k].copy() for k in ("direction", "slack", "gradient"))
         self.rows, self.cuts = arrays["rows"].copy(), arrays["cuts"].copy()
         self.curvature, self.row_penalty, self.set_penalty, self.before, self.count = arrays["numbers"].tolist()
