@@ -233,7 +233,7 @@ def test_no_step_before_the_monotone_rule_moves_away_from_the_solution(options):
     """With the true norm of the noise in place of the expected one, the rule is a theorem."""
     matrix = np.abs(A)
     truth = np.abs(X[:, 0])
-    noise = SIGMA * np.random.default_rng(11).standard_normal(60)
+    noise = 6 * SIGMA * np.random.default_rng(11).standard_normal(60)
     sums = np.abs(matrix).sum(axis=1)
     weights = 1 / sums if "method" in options else 1 / np.sum(matrix**2, axis=1)
     sigma = np.sqrt(np.sum(weights * noise**2) / np.sum(weights))

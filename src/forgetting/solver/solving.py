@@ -57,7 +57,7 @@ def solve(
     nearest: bool = False,
     noise: Any = None,
     weights: Any = None,
-    stop: Literal["discrepancy", "ncp", "monotone"] | None = None,
+    stop: str | None = None,
     tau: float = 1.02,
     residual_shape: Sequence[int] | None = None,
     max_steps: int | None = None,

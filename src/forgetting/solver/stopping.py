@@ -134,7 +134,7 @@ class Rule(ABC):
 
     def measured(self, gap: Array, method: Method, relaxation: float) -> Array:
         """The mean of (r_i / sigma_i)^2 over the rows that count, for every right-hand side."""
-        return self._ratio(np.sum(gap[self.counted] ** 2, axis=0))
+        return self._ratio(np.sum(np.abs(gap[self.counted]) ** 2, axis=0))
 
     def _ratio(self, squares: Array) -> Array:
         noise = self.settings.noise
@@ -173,7 +173,7 @@ class Rule(ABC):
 
     def out_of_reach(self, gap: Array) -> NDArray[np.bool_]:
         """The right-hand sides that go on though even the least-squares solution, with this gap, has more left."""
-        least = self._ratio(np.sum(gap.reshape(len(gap), -1)[self.counted] ** 2, axis=0))
+        least = self._ratio(np.sum(np.abs(gap.reshape(len(gap), -1)[self.counted]) ** 2, axis=0))
         return self.running & (least > self.tau**2)
 
     def result(self, x: Array) -> Array:
@@ -244,9 +244,9 @@ class Monotone(Rule):
         assert weights is not None
         rows, columns = weights
         counted = np.where(self.counted, rows, 0.0)
-        squares = counted @ gap**2
+        squares = counted @ np.abs(gap) ** 2
         back = self.system.sweeper.back((rows[:, None] * gap).reshape(self.system.b.shape))
-        step = columns @ back.reshape(len(columns), -1) ** 2
+        step = columns @ np.abs(back.reshape(len(columns), -1)) ** 2
         delta = noise.sigma * sqrt(float(counted.sum()))
         with np.errstate(all="ignore"):
             ratio = (2 * squares - relaxation * step) / (2 * np.sqrt(squares) * delta)
