@@ -23,7 +23,6 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import as_text, damaged, entry, read_array, read_arrays, read_bytes
 from forgetting.files.tables import parse_number
 
-
 REAL = "biuf"  # kinds of dtypes
 COMPLEX = REAL + "c"
 

@@ -293,7 +293,8 @@ class AdjointRows(RowSource):
             return rows.conj() if rows.dtype.kind == "c" else rows
         except (NotImplementedError, TypeError) as error:  # which one depends on the version of scipy
             raise NotSupportedError(
-                "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T (A^H)"
+                "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T "
+                "(if A is complex, with its conjugate)"
             ) from error
 
 

@@ -240,7 +240,7 @@ class Loop:
     def _called(self, residual: float, measured: Accuracy | None) -> bool:
         """Whether the callback ends the solve. The residual of a state is always computed."""
         assert self.stops.callback is not None
-        x = read_only(self.method.x.copy())
+        x = read_only(np.array(self.method.system.shown(self.method.x)))
         if not self.stops.sees_state:
             return bool(self.stops.callback(x))
         if measured is None:

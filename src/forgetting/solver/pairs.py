@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray, any_array, fingerprint, is_sparse
+from forgetting.core.arrays import Array, IntArray, any_array, fingerprint, is_sparse, numbers
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.files.matrices import COMPLEX, as_matrix, read_matrix
 from forgetting.files.row_sources import RowSource, as_source, is_read_whole, sampled_rows
-from forgetting.solver.rows import Rows
+from forgetting.solver.rows import Rows, as_rows
 
 
 def is_complex(value: Any) -> bool:
@@ -35,19 +35,26 @@ def is_complex(value: Any) -> bool:
     return any("complex" in str(kind) or getattr(kind, "kind", "") == "c" for kind in kinds)
 
 
-def loaded(value: Any, what: str) -> Any:
-    """What a file that is read as a whole holds, complex or not; other things as they are."""
-    return read_matrix(value, what, COMPLEX) if what != "A" or is_read_whole(value) else value
+def opened(matrix: Any, budget: float, paired_sides: bool = False) -> tuple[Rows | RowSource, int]:
+    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget; and the unit.
 
+    The unit is 2 if the rows are pairs of real ones, as they are of a complex matrix, and with `paired_sides`; else 1.
+    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
 
-def opened_pairs(matrix: Any, budget: float) -> Rows | RowSource:
-    """The pairs of real rows of a complex (or real) matrix, in memory, or as they are read."""
-    source = as_source(matrix, kinds=COMPLEX)
+    >>> opened([[1.0, 2.0]], 0.0)[0].shape, opened([[1.0, 2.0j]], 0.0)[0].shape
+    ((1, 2), (2, 4))
+    """
+    source, what = None, "A"
+    if is_read_whole(matrix):
+        matrix, what = read_matrix(matrix, "A", COMPLEX), str(matrix)
+    else:
+        source = as_source(matrix, kinds=COMPLEX)
+    pairs = paired_sides or is_complex(matrix) or is_complex(source)
     if source is None:
-        return Rows(paired(_checked(matrix, 0, "A")))
-    pairs = PairedRows(source)
-    whole = pairs.loaded(budget)
-    return pairs if whole is None else Rows(whole)
+        return (Rows(paired(_checked(matrix, 0, what))), 2) if pairs else (as_rows(matrix, what), 1)
+    source = PairedRows(source) if pairs else source
+    whole = source.loaded(budget)
+    return source if whole is None else Rows(whole), 2 if pairs else 1
 
 
 def paired(matrix: Any) -> Any:
@@ -106,6 +113,7 @@ def _checked(matrix: Any, first: int, what: str) -> Any:
     if is_sparse(matrix):
         real, imaginary = (as_matrix(part, what) for part in (matrix.real, matrix.imag))
         return (real + 1j * imaginary).tocsr()
+    numbers(np.real(matrix) if isinstance(matrix, np.ma.MaskedArray) else 0.0, what)  # masked entries
     array = any_array(matrix, what)
     if array.dtype.kind not in COMPLEX:
         raise InvalidInputError(f"{what}: expected numbers, got dtype {array.dtype}")

@@ -25,7 +25,7 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import in_bytes
 from forgetting.core.numerical import VANISHING
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.files.matrices import read_matrix
+from forgetting.files.matrices import COMPLEX, read_matrix
 from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
@@ -44,8 +44,9 @@ from forgetting.solver.methods import (
     registry,
 )
 from forgetting.solver.noise import ExactRows, Noise, as_noise, as_weights, scaled
+from forgetting.solver.pairs import as_pairs, is_complex, opened
 from forgetting.solver.relaxation import Relaxation, as_relaxation, settled
-from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
+from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
 from forgetting.solver.stopping import Monotone, Stopping, as_stopping
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
@@ -159,18 +160,25 @@ def as_request(
     if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
         registry.get(method)
     budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
-    matrix = opened(A, budget)
+    b, x0 = (read_matrix(v, name, COMPLEX) if _is_path(v) else v for name, v in (("b", b), ("x0", x0)))
+    matrix, unit = opened(A, budget, is_complex(b) or is_complex(x0))
     shape = matrix.shape
-    side, start = _sides(shape, b, x0)
+    count = shape[0] // unit
+    side, start = _sides(shape, b, x0, unit)
     if noise is not None and weights is not None:
         raise InvalidInputError("noise= and weights= together: noise= weighs the rows already; leave one of them out")
-    known, factors = as_noise(noise, side)
-    factors = as_weights(weights, shape[0]) if weights is not None else factors
+    known, factors = as_noise(_noise_of_pairs(noise, count) if unit > 1 else noise, side)
+    factors = as_weights(weights, count) if weights is not None else factors
+    factors = np.repeat(factors, unit) if weights is not None and factors is not None else factors
     matrix = scaled(matrix, factors)
     side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
-    stopping = as_stopping(stop, known, tau, tol, residual_shape, shape[0])
+    stopping = as_stopping(stop, known, tau, tol, residual_shape, count)
+    if unit > 1 and stopping is not None:
+        stopping = replace(stopping, layout=(*stopping.layout, unit))
     if not isinstance(matrix, RowSource):
-        _check_steps(matrix, side)
+        _check_steps(matrix, side, unit)
+    if unit > 1:
+        _check_real(relations, bounds, sets, "A" if is_complex(A) else "b or x0")
     damp = as_number(damp, "damp", least=0, below=LARGEST_DAMP)
     limits = _limits(shape, relations, bounds)
     others = _sets(sets, shape[1])
@@ -189,7 +197,7 @@ def as_request(
         raise NotSupportedError(
             f"damp is for least-squares methods such as 'multipliers' and 'direct', not for {method!r}"
         )
-    several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
+    several = count if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
     simultaneous = method != "auto" and registry.get(method).simultaneous
     if simultaneous and (several != 1 or nearest):
         given = "nearest=True" if several == 1 else "average="
@@ -200,6 +208,7 @@ def as_request(
         "relaxation": relaxed.number if relaxed.constant else 1.0,
         "average": several,
         "threads": cores() if threads is None else as_count(threads, "threads", least=1),
+        "unit": unit,
     }
     if damp and method == "averaged" and (several != 1 or not relaxed.constant or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
@@ -211,14 +220,14 @@ def as_request(
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
         if known is not None and len(known.exact):
             raise NotSupportedError(
-                f"noise: row {known.exact[0]} has none, and A is streamed block by block; give such rows a "
+                f"noise: row {known.exact[0] // unit} has none, and A is streamed block by block; give such rows a "
                 "little noise, or memory= for a matrix in memory"
             )
         system = System(streamed, side, start, damp, flag, number, others)
         order = _usual_order(method, damp) if chosen is None else chosen
         return _ruled(SolveRequest(system, order, method, words, relaxed, stopping))
     if simultaneous:
-        blocks = _views(method, blocks, shape[0], residual_shape)
+        blocks = _views(method, blocks, count, residual_shape)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -291,27 +300,66 @@ def _first(name: str, system: System) -> type[Any]:
     return registry.get(auto if name == "auto" else name)
 
 
-def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def _check_real(relations: Any, bounds: Any, sets: Any, what: str) -> None:
+    """Raise if a complex system has constraints: complex numbers have no order."""
+    plain = isinstance(relations, str) and relations == "="
+    named = "bounds" if bounds is not None else "relations" if not plain else "sets" if _some(sets) else None
+    if named is not None:
+        raise NotSupportedError(
+            f"{named}: {what} is complex, and so is x, which has no order and no sets here; for bounds on real and "
+            "imaginary parts solve [[Re A, -Im A], [Im A, Re A]] (Re x, Im x) = (Re b, Im b)"
+        )
+
+
+def _some(sets: Any) -> bool:
+    return isinstance(sets, ConvexSet) or np.size(sets) > 0
+
+
+def _noise_of_pairs(noise: Any, count: int) -> Any:
+    """The noise of the real and of the imaginary part of every row: each has half of the variance."""
+    if noise is None or (isinstance(noise, str | tuple | list) and any(isinstance(part, str) for part in noise)):
+        return noise  # relative: of |b|
+    if np.ndim(noise) == 0:
+        return as_number(noise, "noise", least=0) / np.sqrt(2)
+    given = real_array(noise, "noise")
+    if given.shape != (count,):
+        raise InvalidInputError(f"noise: expected one number for each of {count} rows, got shape {given.shape}")
+    odd = np.flatnonzero(given < 0)
+    if len(odd):
+        raise InvalidInputError(f"noise: the number of row {odd[0]} is {given[odd[0]]:g}; it must not be negative")
+    return np.repeat(given, 2) / np.sqrt(2)
+
+
+def _sides(shape: tuple[int, int], b: Any, x0: Any, unit: int) -> tuple[Array, Array]:
     """The right-hand sides and the start."""
-    m, n = shape
-    b, x0 = (read_matrix(v, name) if isinstance(v, str | PathLike) else v for name, v in (("b", b), ("x0", x0)))
+    m, n = (length // unit for length in shape)
+
+    def checked(given: Any, what: str) -> Array:
+        return as_pairs(given, what) if unit > 1 else real_array(given, what, squares=True)
+
     for name, given in (("b", b), ("x0", x0)):
         if is_sparse(given):
             raise InvalidInputError(f"{name} is sparse; give {name}.toarray()")
-    side = real_array(b, "b", squares=True)
-    if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
-        raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
+    side = checked(b, "b")
+    if side.ndim not in (1, 2) or len(side) != shape[0] or 0 in side.shape:
+        given = np.shape(b) if unit > 1 else side.shape
+        raise InvalidInputError(f"A has {m} rows, but b has shape {given}; expected ({m},), or ({m}, c)")
     totals = np.sum(side * side, axis=0)
     if np.any((totals < VANISHING) & side.any(axis=0)):
         raise InvalidInputError("b: the squares of a right-hand side vanish, its entries are so small; rescale them")
-    shaped = (n, *side.shape[1:])
-    start = np.zeros(shaped) if x0 is None else real_array(x0, "x0", squares=True)
+    shaped = (shape[1], *side.shape[1:])
+    start = np.zeros(shaped) if x0 is None else checked(x0, "x0")
     if start.shape != shaped:
-        raise InvalidInputError(f"x0 has shape {start.shape}; expected {shaped} for A of shape {shape}")
+        given, wanted = np.shape(x0) if unit > 1 else start.shape, (n, *side.shape[1:])
+        raise InvalidInputError(f"x0 has shape {given}; expected {wanted} for A of shape {(m, n)}")
     return np.ascontiguousarray(side), start
 
 
-def _check_steps(rows: Rows, b: Array) -> None:
+def _check_steps(rows: Rows, b: Array, unit: int) -> None:
     """Raise if b_i / |a_i|^2 overflows, or vanishes for all rows: no step could be made."""
     largest = np.abs(b).reshape(len(b), -1).max(axis=1)
     nonzero = (rows.squares > 0) & (largest > 0)
@@ -320,7 +368,8 @@ def _check_steps(rows: Rows, b: Array) -> None:
     if len(steps) and not VANISHING < steps.max() < 1 / VANISHING:
         i = int(np.flatnonzero(nonzero)[np.argmax(steps)])
         raise InvalidInputError(
-            f"row {i} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; rescale A or b"
+            f"row {i // unit} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; "
+            "rescale A or b"
         )
 
 
@@ -379,7 +428,7 @@ def _divided(
     rows: Rows, b: Array, blocks: Any, single: bool, budget: float, options: dict[str, Any]
 ) -> tuple[InMemory, str]:
     """The sweeper of the blocks that were asked for, and what a block is, in words; `single` asks for single rows."""
-    m, n = rows.shape
+    (m, n), unit = rows.shape, options["unit"]
     if isinstance(blocks, str):
         if blocks not in ("auto", "rows"):
             raise InvalidInputError(f"blocks: expected 'auto', 'rows', a number or a partition, got {blocks!r:.40}")
@@ -388,18 +437,21 @@ def _divided(
                 blocks = min(BLOCK_ROWS, max(1, n // 2))
             else:
                 size = int(np.clip(GROUP_BYTES * m // (8 * max(1, rows.entries)), 1, GROUP_ROWS))
-                return RowSweeper(rows, **options, size=size), _counted(size)
+                size -= size % unit if size > unit else size - unit  # pairs stay together
+                return RowSweeper(rows, **options, size=size), _counted(size // unit)
         if isinstance(blocks, str):
-            return RowSweeper(rows, **options, memory=budget), _counted(1)
+            return RowSweeper(rows, **options, size=unit, memory=budget), _counted(1)
     try:
         listed = list(blocks)
     except TypeError:  # not a partition: a number
         size = as_count(blocks, "blocks", least=1)
-        parts = tuple(np.arange(start, min(start + size, m)) for start in range(0, m, size))
+        parts = tuple(np.arange(start, min(start + size * unit, m)) for start in range(0, m, size * unit))
         words = f"blocks of {size} rows, projections onto their solutions"
     else:
-        parts = tuple(as_index(part, m, f"block {i}") for i, part in enumerate(listed))
-        _check_partition(parts, m)
+        parts = tuple(as_index(part, m // unit, f"block {i}") for i, part in enumerate(listed))
+        _check_partition(parts, m // unit)
+        if unit > 1:
+            parts = tuple((unit * part[:, None] + np.arange(unit)).ravel() for part in parts)
         words = f"{len(parts)} given blocks, projections onto their solutions"
     return BlockSweeper(rows, **options, blocks=parts, memory=budget), words
 
@@ -433,15 +485,18 @@ def _streamed(
     if isinstance(blocks, str) and blocks not in ("auto", "rows"):
         raise InvalidInputError(f"blocks: expected 'auto', 'rows' or a number of rows, got {blocks!r:.40}")
     size = None if isinstance(blocks, str) else as_count(blocks, "blocks", least=1)
-    starts = block_starts(source, budget, size)
+    unit = options["unit"]
+    starts = block_starts(source, budget, None if size is None else unit * size)
     longest = int(np.diff(starts).max())
-    if options["average"] > longest:
+    if unit * options["average"] > longest:
         raise NotSupportedError(
-            f"average={options['average']} rows, but a streamed matrix has {longest} rows in memory at a time; "
+            f"average={options['average']} rows, but a streamed matrix has {longest // unit} rows in memory at a time; "
             f"average fewer rows, or {remedy}"
         )
     keep = max(0.0, budget - 4 * longest * source.row_bytes)
-    words = f"{len(starts) - 1} blocks of up to {longest} rows, read one after another; their rows in random order"
+    words = (
+        f"{len(starts) - 1} blocks of up to {longest // unit} rows, read one after another; their rows in random order"
+    )
     return StreamSweeper(source, starts, **options, keep=keep, seed=seed), words
 
 

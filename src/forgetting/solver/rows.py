@@ -1,7 +1,4 @@
-"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need.
-
-`opened` gives the rows of a matrix that a user gives, or the source of one that is too large for memory.
-"""
+"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ import numpy as np
 
 from forgetting.compute.row_kernels import row_arrays
 from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse, read_only
-from forgetting.files.matrices import as_matrix, read_matrix
-from forgetting.files.row_sources import RowSource, as_source, is_read_whole, times_rows
+from forgetting.files.matrices import as_matrix
+from forgetting.files.row_sources import times_rows
 from forgetting.solver import _row_kernels as kernels
 
 NONE = np.empty(0)
@@ -234,20 +231,3 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     array([ 5., 25.])
     """
     return Rows(as_matrix(matrix, what))
-
-
-def opened(matrix: Any, budget: float) -> Rows | RowSource:
-    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
-
-    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
-
-    >>> opened([[1.0, 2.0]], 0.0).shape
-    (1, 2)
-    """
-    if is_read_whole(matrix):
-        return as_rows(read_matrix(matrix), str(matrix))
-    source = as_source(matrix)
-    if source is None:
-        return as_rows(matrix)
-    loaded = source.loaded(budget)
-    return source if loaded is None else Rows(loaded)

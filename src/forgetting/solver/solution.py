@@ -66,7 +66,7 @@ class Solution(Result):
     """The result of `fg.solve`.
 
     Attributes:
-        x: n numbers, or n x c for c right-hand sides.
+        x: n numbers, or n x c for c right-hand sides; complex if A, b or x0 is.
         converged: whether x is what was asked for, to the tolerance. An inconsistent system never converges, unless a
             least-squares method was asked for.
         status: how the solve ended, in a sentence.
@@ -101,7 +101,7 @@ class Solution(Result):
     kind: ClassVar[str] = "solution"
     _along: ClassVar[bool] = True
 
-    x: Array
+    x: Array | NDArray[np.complex128]
     converged: bool
     status: str
     residual: float

@@ -263,7 +263,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         consistent = None
     words = f"{_status(ending, loop, measured, known)} after {_count(loop)}"
     return Solution(
-        x=x,
+        x=request.system.shown(x),
         converged=converged,
         status=words,
         residual=measured.residual,
@@ -275,7 +275,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         method=f"{request.first.name}, then {method.name}" if loop.decides else method.name,
         ordering=request.ordering.in_words,
         blocks=request.blocks,
-        rows=loop.rows,
+        rows=loop.rows // request.system.sweeper.unit,
         epochs=loop.epochs,
         seconds=loop.seconds,
         tol=tol,
@@ -293,8 +293,8 @@ def _normal(measured: Accuracy, allowed: float) -> float | None:
 def _guarantee(request: SolveRequest, loop: Loop, consistent: bool | None) -> Guarantee:
     """The guarantee of theorems for the steps that were made; computed when somebody looks at it."""
     system, sweeper = request.system, request.system.sweeper
-    single = sweeper.row_steps
-    steps = loop.rows if single else loop.steps
+    by_rows, single = sweeper.row_steps, sweeper.row_steps and sweeper.unit == 1  # a complex row is a block of two
+    steps = loop.rows // sweeper.unit if by_rows else loop.steps
     reason = uncovered(
         sweeper,
         steps=steps,
@@ -307,16 +307,16 @@ def _guarantee(request: SolveRequest, loop: Loop, consistent: bool | None) -> Gu
     )
     if reason is not None:
         return Guarantee(Promise(None, None, None, reason))
-    m, n = sweeper.shape
-    groups = single and sweeper.num_blocks < m
+    m, n = sweeper.units, sweeper.shape[1]
+    groups = by_rows and sweeper.num_blocks < m
     outputs = system.b.shape[1] if system.b.ndim == 2 and request.ordering.adaptive else 1
     terms = Terms(
         ordering=None if groups else request.ordering,
         steps=steps,
-        blocks=m if single else sweeper.num_blocks,
+        blocks=m if by_rows else sweeper.num_blocks,
         dim=n * outputs,
         single=single,
-        norms=sweeper.norms if not groups and (single or request.ordering.law.uses_norms) else None,
+        norms=sweeper.norms if not groups and (by_rows or request.ordering.law.uses_norms) else None,
         relaxation=sweeper.relaxation,
         gap=smallest_eigenvalue(sweeper, request.ordering, loop.rows)
         if single and not groups and sweeper.relaxation == 1
@@ -326,7 +326,8 @@ def _guarantee(request: SolveRequest, loop: Loop, consistent: bool | None) -> Gu
 
 
 def _count(loop: Loop) -> str:
-    return f"{_plural(f'{loop.epochs:.4g}', 'epoch')} ({_plural(str(loop.rows), 'row step')})"
+    steps = loop.rows // loop.method.system.sweeper.unit
+    return f"{_plural(f'{loop.epochs:.4g}', 'epoch')} ({_plural(str(steps), 'row step')})"
 
 
 def _plural(number: str, unit: str) -> str:
@@ -341,8 +342,8 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     if ending == "solved" and residual > allowed:
         system = loop.method.system
         return (
-            f"converged on {system.num_trusted} of {len(system.b)} rows, those that the ordering trusts: relative "
-            f"residual {measured.left:.2g} there, {residual:.2g} on all rows,"
+            f"converged on {system.num_trusted} of {system.sweeper.units} rows, those that the ordering trusts: "
+            f"relative residual {measured.left:.2g} there, {residual:.2g} on all rows,"
         )
     if ending == "solved" and measured.left > residual:
         return (

@@ -60,6 +60,11 @@ class Sweeper(ABC):
     unit: int
 
     @property
+    def units(self) -> int:
+        """The number of rows of the given matrix."""
+        return self.shape[0] // self.unit
+
+    @property
     @abstractmethod
     def num_blocks(self) -> int:
         """The number of blocks."""
@@ -150,11 +155,6 @@ class InMemory(Sweeper):
 
     def __post_init__(self) -> None:
         self.shape = self.rows.shape
-
-    @property
-    def units(self) -> int:
-        """The number of rows of the given matrix."""
-        return self.shape[0] // self.unit
 
     def of_units(self, values: Array) -> Array:
         """The root of the sum of squares of the numbers of each unit of rows."""
@@ -266,7 +266,8 @@ class RowSweeper(InMemory):
         if visits.min(initial=0) < 0:  # rows of a ridge, one by one
             lengths = np.where(visits < 0, 1, self.size)
             firsts = np.where(visits < 0, visits, visits * self.size)
-            return np.repeat(firsts, lengths) + np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
+            within = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
+            return np.asarray(np.repeat(firsts, lengths) + within)
         order = (visits[:, None] * self.size + np.arange(self.size)).ravel()
         return order[order < self.shape[0]]
 
@@ -322,7 +323,7 @@ class RowSweeper(InMemory):
         plain = self.average == 1 and self.size == self.unit and x.ndim == 1
         if not plain or len(self.limits.relations) or len(self.limits.low):
             return None
-        return Tracked(self.rows, b, x, self.step_scales(0.0), self.memory)
+        return Tracked(self, b, x)
 
     def distances(self, b: Array, x: Array) -> Array:
         gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares[:: self.unit]

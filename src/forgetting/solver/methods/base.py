@@ -14,6 +14,7 @@ from forgetting.core.numerical import EPS, rank_tolerance
 from forgetting.core.registry import Registry, class_decorator
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.sets import ConvexSet
+from forgetting.solver.pairs import as_complex
 from forgetting.solver.sweepers import Iterate, Sweeper
 
 SMALL = 3e8  # m n min(m, n) up to which a decomposition takes a second at most
@@ -41,10 +42,14 @@ class System:
     trusted: float = 1.0
     exact: ExactRows | None = None
 
+    def shown(self, x: Array) -> Any:
+        """x as the user sees it: complex if the system is."""
+        return as_complex(x) if self.sweeper.unit > 1 else x
+
     @property
     def num_trusted(self) -> int:
         """The number of rows that count for convergence."""
-        return max(1, int(np.floor(self.trusted * len(self.b))))
+        return max(1, int(np.floor(self.trusted * (len(self.b) // self.sweeper.unit))))
 
     @property
     def sizes(self) -> Array:
@@ -266,9 +271,11 @@ class Method(ABC):
         residual = float(np.max(norms(gap) / self.sizes))
         if self.system.trusted == 1 or gap.ndim == 2:
             return Accuracy(residual, residual)
-        trusted = np.argsort(np.abs(gap), kind="stable")[: self.system.num_trusted]
-        size = float(np.linalg.norm(self.system.b[trusted])) or 1.0
-        return Accuracy(residual, float(np.linalg.norm(gap[trusted])) / size)
+        sweeper: Any = self.system.sweeper
+        errors, sides = sweeper.of_units(gap), sweeper.of_units(self.system.b)
+        trusted = np.argsort(errors, kind="stable")[: self.system.num_trusted]
+        size = float(np.linalg.norm(sides[trusted])) or 1.0
+        return Accuracy(residual, float(np.linalg.norm(errors[trusted])) / size)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""

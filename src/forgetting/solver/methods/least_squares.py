@@ -296,7 +296,8 @@ class Averaged(LeastSquares):
     def _with_ridge(self, visits: IntArray) -> IntArray:
         """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j is row j."""
         n = self.system.sweeper.shape[1]
-        ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
+        unit = self.system.sweeper.unit  # rows that one visit takes together
+        ridge, rows = unit * n * self.system.damp**2, self.system.sweeper.squares_sum
         if rows == 0:
             return visits
         rng = np.random.default_rng([self.system.seed, self.epochs, self.count])
