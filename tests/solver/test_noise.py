@@ -203,6 +203,16 @@ def test_the_periodogram_keeps_the_x_whose_residual_is_most_like_white_noise():
     np.testing.assert_array_equal(said.x, found.x)
 
 
+def test_the_periodogram_of_a_complex_residual_is_that_of_complex_numbers():
+    matrix = BLUR * np.exp(2j * (T[:, None] - T))
+    noise = np.array([1, 1j]) @ np.random.default_rng(0).standard_normal((2, 128))
+    side, seen = matrix @ WAVE + 0.01 * noise, []
+    found = fg.solve(matrix, side, stop="ncp", relaxation=0.3, callback=seen.append, residual_shape=(128,))
+    distances = [whiteness(side - matrix @ x, by_frequency((128,))) for x in seen]
+    assert found.stop_epochs.tolist() == [int(np.argmin(distances)) + 1]
+    np.testing.assert_array_equal(found.x, seen[int(np.argmin(distances))])
+
+
 def test_the_distance_from_white_noise_is_that_of_cumulative_sums():
     residual = np.random.default_rng(4).standard_normal((4, 6))
     power = np.abs(np.fft.fft2(residual)) ** 2

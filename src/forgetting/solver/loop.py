@@ -22,7 +22,7 @@ from forgetting.solver.stopping import Rule
 
 WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
-SHORTEST = 1 / 16  # the share of the relaxation below which it is not halved again
+SHORTEST = 0.02  # the relaxation below which it is not halved again
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
 RULED = ("rule", "out of reach", "above the noise")  # how a rule may end a solve
@@ -256,7 +256,10 @@ class Loop:
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
         assert self.rule is not None
-        if self.method.least_squares or not self.rule.stalled(4 / self.share):
+        if self.method.least_squares:
+            return None
+        length = 1.0 if self.relaxation is None else self._relaxed() / self.relaxation.unit
+        if not self.rule.stalled(length):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
         if system.small and not len(sweeper.limits.relations):
@@ -267,7 +270,7 @@ class Loop:
         self.rule.shortened()
         if sweeper.num_blocks <= max(1, sweeper.average):  # steps of a gradient, which are slow but never go in circles
             return None
-        if self.share <= SHORTEST:
+        if length <= SHORTEST:
             return "above the noise"
         self.share /= 2
         return None

@@ -140,8 +140,9 @@ class Solution(Result):
         """The relative residual against epochs, and the tolerance."""
         history = self.history
         epochs = tuple(history.epoch.tolist())
+        name = "relative residual" + ("" if history.checked.all() else ", where it was computed and estimated")
         curves = (
-            Series("relative residual", epochs, tuple(history.residual.tolist()), role="simulated", group=0),
+            Series(name, epochs, tuple(history.residual.tolist()), role="simulated", group=0),
             Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),
         )
         return Curves(
