@@ -154,6 +154,17 @@ def test_noise_that_is_too_small_is_said():
     assert np.isnan(found.stop_epochs).all()
 
 
+def test_a_stop_off_the_sets_is_no_solution():
+    box, ball = fg.Box(np.zeros(20), np.full(20, 9.0)), fg.Ball(np.full(20, -1.0), 4.6)
+    found = fg.solve(A, b, noise=40 * SIGMA, sets=[box, ball], x0=np.full(20, 5.0), relaxation="auto")
+    assert found.stop_epochs[0] > 0
+    off = max(box.distance(found.x), ball.distance(found.x)) / np.linalg.norm(found.x)
+    assert found.converged == (off <= 1e-6)
+    assert ("off the sets" in found.status) == (off > 1e-6)
+    inside = fg.solve(A, b, noise=2 * SIGMA, sets=fg.Ball(np.zeros(20), 9.0), relaxation="auto")
+    assert inside.converged
+
+
 def test_steps_are_shortened_where_the_residual_stays_above_the_noise():
     """Row steps of length 1 go round in circles above the noise: shorter ones do not."""
     tall = np.random.default_rng(5).standard_normal((400, 20))

@@ -190,10 +190,10 @@ class Rule(ABC):
         return chosen
 
     def ended(self) -> str:
-        """The sentence on the stop, up to its number of epochs."""
+        """The rule and the epoch at which it stopped, in words."""
         first, last = (f"{epoch:.4g}" for epoch in (self.epochs.min(), self.epochs.max()))
         when = f"at epoch {first}" if first == last else f"at epochs {first} to {last}"
-        return f"converged: stopped by {self.title} {when}, {self.reason()}{self.settings.words};"
+        return f"{self.title} {when}, {self.reason()}{self.settings.words};"
 
     def distance(self) -> str:
         """What is left beside what the rule allows, in words."""

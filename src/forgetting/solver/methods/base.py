@@ -277,6 +277,10 @@ class Method(ABC):
         size = float(np.linalg.norm(sides[trusted])) or 1.0
         return Accuracy(residual, float(np.linalg.norm(errors[trusted])) / size)
 
+    def off(self, x: Array) -> float:
+        """The relative distance of x to the sets and bounds that steps of rows may leave."""
+        return 0.0
+
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""
         return {"x": self.iterate.x, "duals": self.iterate.duals, "clipped": self.iterate.clipped}
