@@ -199,6 +199,8 @@ class Method(ABC):
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
         usual_order: the ordering unless the user chooses one.
         sees_residuals: whether the errors of visited rows are about those of b - A x.
+        passes: how many steps each visit makes with every row.
+        tells: whether `error` says when x is accurate enough, so that nothing is to be checked before.
         simultaneous: whether all rows of a block step from the same x, weighted by sums of rows and columns.
         last_gap: b - A x (of violated parts only where rows are inequalities) when it was last computed.
     """
@@ -212,6 +214,8 @@ class Method(ABC):
     streams: ClassVar[bool] = False
     usual_order: ClassVar[type[Ordering]] = Reshuffled
     sees_residuals: ClassVar[bool] = False
+    passes: ClassVar[int] = 1
+    tells: ClassVar[bool] = False
     simultaneous: ClassVar[bool] = False
     last_gap: Array
 
