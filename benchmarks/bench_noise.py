@@ -81,9 +81,9 @@ RULES: tuple[tuple[str, dict[str, Any], int], ...] = (
     ("discrepancy, relaxation 1", {"relaxation": 1.0}, 100),
     ("ncp, auto", {"relaxation": "auto", "stop": "ncp"}, 150),
     ("ncp, auto, noise not given", {"relaxation": "auto", "stop": "ncp", "noise": None}, 150),
-    ("discrepancy, sirt", {"method": "sirt", "relaxation": "auto"}, 800),
-    ("monotone, sirt", {"method": "sirt", "relaxation": "auto", "stop": "monotone"}, 800),
-    ("monotone, Cimmino", {"average": "all", "blocks": "rows", "relaxation": "auto", "stop": "monotone"}, 500),
+    ("discrepancy, sirt", {"method": "sirt", "relaxation": "auto"}, 500),
+    ("monotone, sirt", {"method": "sirt", "relaxation": "auto", "stop": "monotone"}, 500),
+    ("monotone, Cimmino", {"average": "all", "blocks": "rows", "relaxation": "auto", "stop": "monotone"}, 300),
 )
 
 

@@ -154,6 +154,17 @@ def test_noise_that_is_too_small_is_said():
     assert np.isnan(found.stop_epochs).all()
 
 
+def test_a_stop_off_the_sets_is_no_solution():
+    box, ball = fg.Box(np.zeros(20), np.full(20, 9.0)), fg.Ball(np.full(20, -1.0), 4.6)
+    found = fg.solve(A, b, noise=40 * SIGMA, sets=[box, ball], x0=np.full(20, 5.0), relaxation="auto")
+    assert found.stop_epochs[0] > 0
+    off = max(box.distance(found.x), ball.distance(found.x)) / np.linalg.norm(found.x)
+    assert found.converged == (off <= 1e-6)
+    assert ("off the sets" in found.status) == (off > 1e-6)
+    inside = fg.solve(A, b, noise=2 * SIGMA, sets=fg.Ball(np.zeros(20), 9.0), relaxation="auto")
+    assert inside.converged
+
+
 def test_steps_are_shortened_where_the_residual_stays_above_the_noise():
     """Row steps of length 1 go round in circles above the noise: shorter ones do not."""
     tall = np.random.default_rng(5).standard_normal((400, 20))
@@ -201,6 +212,16 @@ def test_the_periodogram_keeps_the_x_whose_residual_is_most_like_white_noise():
     said = fg.solve(BLUR, BLURRED, stop="ncp", relaxation=0.3, residual_shape=(128,))
     assert "one series" not in said.status
     np.testing.assert_array_equal(said.x, found.x)
+
+
+def test_the_periodogram_of_a_complex_residual_is_that_of_complex_numbers():
+    matrix = BLUR * np.exp(2j * (T[:, None] - T))
+    noise = np.array([1, 1j]) @ np.random.default_rng(0).standard_normal((2, 128))
+    side, seen = matrix @ WAVE + 0.01 * noise, []
+    found = fg.solve(matrix, side, stop="ncp", relaxation=0.3, callback=seen.append, residual_shape=(128,))
+    distances = [whiteness(side - matrix @ x, by_frequency((128,))) for x in seen]
+    assert found.stop_epochs.tolist() == [int(np.argmin(distances)) + 1]
+    np.testing.assert_array_equal(found.x, seen[int(np.argmin(distances))])
 
 
 def test_the_distance_from_white_noise_is_that_of_cumulative_sums():

@@ -22,7 +22,7 @@ from forgetting.solver.stopping import Rule
 
 WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
-SHORTEST = 1 / 16  # the share of the relaxation below which it is not halved again
+SHORTEST = 0.02  # the relaxation below which it is not halved again
 SETTLED = 4  # epochs after which the speed of row steps is judged
 PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need for a change
 START = 5  # sweeps that a change costs
@@ -276,7 +276,10 @@ class Loop:
     def _without_progress(self) -> str | None:
         """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
         assert self.rule is not None
-        if self.method.least_squares or not self.rule.stalled(4 / self.share):
+        if self.method.least_squares:
+            return None
+        length = 1.0 if self.relaxation is None else self._relaxed() / self.relaxation.unit
+        if not self.rule.stalled(length):
             return None
         system, sweeper = self.method.system, self.method.system.sweeper
         if system.small and not len(sweeper.limits.relations):
@@ -287,7 +290,7 @@ class Loop:
         self.rule.shortened()
         if sweeper.num_blocks <= max(1, sweeper.average):  # steps of a gradient, which are slow but never go in circles
             return None
-        if self.share <= SHORTEST:
+        if length <= SHORTEST:
             return "above the noise"
         self.share /= 2
         return None

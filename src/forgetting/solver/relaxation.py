@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log2
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,15 @@ POWER_STEPS = 20
 
 
 class Relaxation:
-    """The base class of relaxations, and the constant one."""
+    """The base class of relaxations, and the constant one.
 
-    constant = True
+    Attributes:
+        unit: the relaxation that stands for whole steps: more where steps are averaged.
+        constant: whether all epochs have the same.
+    """
+
+    unit: float = 1.0
+    constant: ClassVar[bool] = True
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -50,7 +56,7 @@ class Sequenced(Relaxation):
     """One number for each epoch; the last one stays."""
 
     numbers: Array
-    constant = False
+    constant: ClassVar[bool] = False
 
     def at(self, epoch: int, ratios: Sequence[float]) -> float:
         return float(self.numbers[min(epoch, len(self.numbers) - 1)])
@@ -66,7 +72,7 @@ class Called(Relaxation):
 
     function: Callable[[int], Any]
     below: float
-    constant = False
+    constant: ClassVar[bool] = False
 
     def at(self, epoch: int, ratios: Sequence[float]) -> float:
         return as_number(self.function(epoch), f"relaxation({epoch})", above=0, below=self.below)
@@ -92,7 +98,6 @@ class Automatic(Relaxation):
     to step, and half of the largest relaxation that converges is taken.
 
     Attributes:
-        unit: the relaxation that stands for 1: more where steps are averaged.
         together: whether all steps of an epoch are made from the same x.
         square: the mean of |a_i|^2 where steps are damped; None where they are relaxed, which averages are.
         blind: whether noise is expected, by a rule that needs no level, but not known.
@@ -102,7 +107,7 @@ class Automatic(Relaxation):
     together: bool = False
     square: float | None = None
     blind: bool = False
-    constant = False
+    constant: ClassVar[bool] = False
 
     def at(self, epoch: int, ratios: Sequence[float]) -> float:
         if self.together:

@@ -193,7 +193,7 @@ def as_request(
     side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
     stopping = as_stopping(stop, known, tau, tol, residual_shape, count)
     if unit > 1 and stopping is not None:
-        stopping = replace(stopping, layout=(*stopping.layout, unit))
+        stopping = replace(stopping, unit=unit)
     if not isinstance(matrix, RowSource):
         _check_steps(matrix, side, unit)
     if unit > 1:

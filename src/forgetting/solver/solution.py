@@ -137,13 +137,15 @@ class Solution(Result):
         return (f"{self.ordering}; {self.blocks}",)  # not the guarantee, which takes half a second to import
 
     def figure(self) -> Curves:
-        """The relative residual against epochs, and the tolerance."""
+        """The relative residual against epochs, and the tolerance, unless a rule stopped at the noise."""
         history = self.history
         epochs = tuple(history.epoch.tolist())
-        curves = (
-            Series("relative residual", epochs, tuple(history.residual.tolist()), role="simulated", group=0),
-            Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),
+        name = "relative residual" + ("" if history.checked.all() else ", partly estimated")
+        curves: tuple[Series, ...] = (
+            Series(name, epochs, tuple(history.residual.tolist()), role="simulated", group=0),
         )
+        if self.rule is None:
+            curves += (Series("tolerance", epochs, (self.tol,) * len(epochs), role="reference", group=1),)
         return Curves(
             "residual", f"Residual by {self.method}", self.headline, "epochs", "|b - A x| / |b|", curves, xlog=False
         )

@@ -254,7 +254,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
     with np.errstate(all="ignore"):
         known = None if rule is not None or ending in ("solved", "diverged") else method.distance(decompose=False)
     precise = known is None or known.error <= loop.stops.normal
-    ruled = ending == "rule" and rule is not None and not rule.blind
+    ruled = ending == "rule" and rule is not None and not rule.blind and method.off(x) <= tol
     converged = ending == "solved" or ruled or (ending == "least squares" and wanted and precise)
     # rows that the ordering did not trust may be wrong, or not reached yet
     solves = ending == "solved" and measured.residual <= loop.allowed()
@@ -338,7 +338,7 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     """The ending in a sentence, without the number of epochs."""
     residual, allowed = measured.residual, loop.allowed()
     if loop.rule is not None and ending not in ("solved", "diverged", "contradiction"):
-        return _ruled(ending, loop, loop.rule, residual)
+        return _ruled(ending, loop, loop.rule, residual, loop.method.off(loop.rule.result(loop.method.x)))
     if ending == "solved" and residual > allowed:
         system = loop.method.system
         return (
@@ -386,7 +386,7 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     return f"{reasons[ending]}; relative residual {residual:.2g}, {_missed(loop, measured, known)},"
 
 
-def _ruled(ending: str, loop: Loop, rule: Rule, residual: float) -> str:
+def _ruled(ending: str, loop: Loop, rule: Rule, residual: float, off: float) -> str:
     """The ending of a solve with a rule in a sentence, without the number of epochs."""
     shorter = f", relaxation shortened to {loop.share:g} of what was asked for" if loop.share < 1 else ""
     last = f"relative residual {residual:.2g}{shorter},"
@@ -395,17 +395,20 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float) -> str:
             f"stopped: the residual of x0 is most like white noise{rule.settings.words}, so that {rule.title} sees no "
             f"signal: x0 is as good as noise allows, or the rows have no order; x is x0; {last}"
         )
+    if ending == "rule" and off > loop.stops.residual:
+        return f"stopped by {rule.ended()} x is off the sets by {off:.2g} |x|; {last}"
     if ending == "rule":
-        return f"{rule.ended()} {last}"
+        return f"converged: stopped by {rule.ended()} {last}"
     count = int(np.count_nonzero(rule.running))
     many = f" for {count} of {len(rule.epochs)} right-hand sides" if len(rule.epochs) > 1 else ""
+    over = " over the constraints" if loop.method.least_squares and loop.method.system.limited else ""
     reasons = {
         "epochs": f"maxiter = {loop.stops.epochs} reached",
         "steps": f"{_plural(str(loop.stops.steps), 'visit')} made",
         "seconds": f"seconds = {loop.stops.seconds or 0:g} reached",
         "callback": "ended by the callback",
         "least squares": "x is the least-squares solution",
-        "out of reach": "noise= is too small, the least-squares residual is above it",
+        "out of reach": f"noise= is too small, the least-squares residual{over} is above it",
         "above the noise": "the residual falls no more; noise= may be too small, or the rows contradict each other",
     }
     return f"stopped: {reasons[ending]}; {rule.title} did not stop x{many}{rule.distance()}; {last}"

@@ -22,6 +22,7 @@ from forgetting.solver.noise import Noise
 LONGEST = 10  # epochs without a smaller distance after which the periodogram ends the solve; half of all, if more
 STALL = 0.9  # the factor between the last two quarters of epochs above which what is left falls too slowly
 FEWEST = 8  # epochs before a stall is seen
+FARTHEST = 4.0  # sum of the relaxations of epochs before a stall is seen: short steps take their time
 
 registry: Registry[type[Any]] = Registry("stopping rule")
 
@@ -36,6 +37,7 @@ class Stopping:
         tau: how many times the noise may be left.
         tol: of rows without noise.
         layout: the shape of the residual, for the periodogram.
+        unit: the number of real rows for each row: 2 of complex systems, whose noise is that of both parts.
         words: what was assumed, for the status; empty if nothing was.
     """
 
@@ -45,6 +47,7 @@ class Stopping:
     tol: float
     layout: tuple[int, ...]
     words: str
+    unit: int = 1
 
     @property
     def mark(self) -> str:
@@ -101,7 +104,7 @@ class Rule(ABC):
         self.kept = start.copy()
         self.ratios: list[float] = []
         self.left = np.full(outputs, np.inf)  # the last ratio of each right-hand side
-        self.since = 0  # the number of ratios when steps last became shorter
+        self.since, self.path = 0, 0.0  # the number of ratios when steps last became shorter, the steps since then
         noise = settings.noise
         #: rows that count: a row of zeros has the same residual for every x, and a row without noise is counted apart
         self.counted = np.array(system.sweeper.row_squares > 0)
@@ -159,17 +162,18 @@ class Rule(ABC):
         self.epochs[which] = epoch
         self.kept.reshape(len(x), -1)[:, which] = x[:, which]
 
-    def stalled(self, fewest: float) -> bool:
-        """Whether what is left above the noise falls no more, by the last half of so many epochs at least."""
+    def stalled(self, length: float) -> bool:
+        """Whether what is left above the noise falls too slowly, after an epoch of steps of this length."""
+        self.path += length
         excess = np.array(self.ratios[self.since :]) - self.tau**2
         quarter = len(excess) // 4
-        if len(excess) < max(FEWEST, fewest):
+        if len(excess) < FEWEST or self.path < FARTHEST:
             return False
         return bool(np.mean(excess[-quarter:]) >= STALL * np.mean(excess[-2 * quarter : -quarter]))
 
     def shortened(self) -> None:
         """Note that steps become shorter, after which a stall is seen anew."""
-        self.since = len(self.ratios)
+        self.since, self.path = len(self.ratios), 0.0
 
     def out_of_reach(self, gap: Array) -> NDArray[np.bool_]:
         """The right-hand sides that go on though even the least-squares solution, with this gap, has more left."""
@@ -186,10 +190,10 @@ class Rule(ABC):
         return chosen
 
     def ended(self) -> str:
-        """The sentence on the stop, up to its number of epochs."""
+        """The rule and the epoch at which it stopped, in words."""
         first, last = (f"{epoch:.4g}" for epoch in (self.epochs.min(), self.epochs.max()))
         when = f"at epoch {first}" if first == last else f"at epochs {first} to {last}"
-        return f"converged: stopped by {self.title} {when}, {self.reason()}{self.settings.words};"
+        return f"{self.title} {when}, {self.reason()}{self.settings.words};"
 
     def distance(self) -> str:
         """What is left beside what the rule allows, in words."""
@@ -204,12 +208,14 @@ class Rule(ABC):
     def arrays(self) -> dict[str, Array]:
         """The numbers from which to go on, for checkpoints."""
         numbers = {"epochs": self.epochs, "kept": self.kept, "left": self.left}
-        return {**numbers, "ratios": np.array(self.ratios, dtype=np.float64), "since": np.array([self.since])}
+        numbers |= {"ratios": np.array(self.ratios, dtype=np.float64), "path": np.array([self.path])}
+        return {**numbers, "since": np.array([self.since])}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Go on from what `arrays` gave."""
         self.epochs, self.kept, self.left = (arrays[name].copy() for name in ("epochs", "kept", "left"))
-        self.ratios, self.since = arrays["ratios"].tolist(), int(arrays["since"][0])
+        self.ratios, self.path = arrays["ratios"].tolist(), float(arrays["path"][0])
+        self.since = int(arrays["since"][0])
 
 
 class Discrepancy(Rule):
@@ -274,14 +280,17 @@ class Periodogram(Rule):
         self.least = np.full(len(self.epochs), np.inf)
         self.best = np.zeros(len(self.epochs))
         self.layout = settings.layout
-        if len(self.layout) == 1 and len(self.exact):  # exact rows are no part of the series
-            self.layout = (len(system.b) - len(self.exact),)
+        if len(self.layout) == 1:  # exact rows are no part of the series
+            self.layout = ((len(system.b) - len(self.exact)) // settings.unit,)
         self.order = by_frequency(self.layout)
 
     def decide(self, epoch: float, x: Array, gap: Array) -> None:
         if len(self.layout) == 1:
             gap = np.delete(gap, self.exact, axis=0)
-        distances = np.array([whiteness(column.reshape(self.layout), self.order) for column in gap.T])
+        series = np.ascontiguousarray(gap.T)
+        if self.settings.unit > 1:
+            series = series.view(np.complex128)
+        distances = np.array([whiteness(residual.reshape(self.layout), self.order) for residual in series])
         running = self.running
         better = running & (distances < self.least)
         self.least[better], self.best[better] = distances[better], epoch
@@ -293,7 +302,7 @@ class Periodogram(Rule):
         """x of the least distance so far."""
         return self.kept.copy()
 
-    def stalled(self, fewest: float) -> bool:
+    def stalled(self, length: float) -> bool:
         return False
 
     @property

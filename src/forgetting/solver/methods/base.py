@@ -99,8 +99,8 @@ class Decomposition:
 
     Attributes:
         largest: the largest singular value.
-        curvature: the least square of a singular value that is not 0, plus damp^2: rounding errors are divided by it. Of
-            Q R an estimate, of which a quarter is taken.
+        curvature: the least square of a singular value that is not 0, plus damp^2: rounding errors are divided by it.
+            Of Q R an estimate, of which a quarter is taken.
             Only damp^2 where rows have directions that were not resolved: beside a row of norm 1e17, one of norm 1 is
             lost in rounding errors, and with it the solution.
     """
@@ -319,6 +319,10 @@ class Method(ABC):
         trusted = np.argsort(errors, kind="stable")[: self.system.num_trusted]
         size = float(np.linalg.norm(sides[trusted])) or 1.0
         return Accuracy(residual, float(np.linalg.norm(errors[trusted])) / size)
+
+    def off(self, x: Array) -> float:
+        """The relative distance of x to the sets and bounds that steps of rows may leave."""
+        return 0.0
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which the method can go on, for checkpoints."""

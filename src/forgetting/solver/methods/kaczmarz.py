@@ -105,16 +105,20 @@ class KaczmarzMethod(Method):
 
     def measure(self) -> Accuracy:
         measured = super().measure()
-        left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
-        limits = self.system.sweeper.limits
-        if self.system.sets and len(limits.low):  # a projection onto a set may leave the bounds
-            left = max(left, norm(self.x - np.clip(self.x, limits.low, limits.high)) / self._size)
+        left = max(measured.left, self.off(self.x))
         if self.system.nearest:
             left = max(left, self._duality_gap())
         if len(self.cuts):  # the duality gap of other sets is not known
             error = self.moves.error()
             left = np.inf if error is None else max(left, error)
         return replace(measured, left=left)
+
+    def off(self, x: Array) -> float:
+        sets, limits = self.system.sets, self.system.sweeper.limits
+        off = max((convex.distance(x) for convex in sets), default=0.0)
+        if sets and len(limits.low):  # a projection onto a set may leave the bounds
+            off = max(off, norm(x - np.clip(x, limits.low, limits.high)))
+        return off / self._size
 
     @property
     def _size(self) -> float:
