@@ -253,7 +253,7 @@ def test_states_with_wrong_entries_are_refused(tmp_path, monkeypatch):
     kind = "state of a solve"
     state = read_record(path, kind, dict)
     assert state["switched"]
-    assert state["method"] == "multipliers"
+    assert state["method"] == "cgls"
     wrong = [
         {"method": "kaczmarz"},
         {"arrays": {}},

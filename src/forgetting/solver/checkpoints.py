@@ -21,7 +21,6 @@ from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, entry
 from forgetting.files.records import checked_fields, read_record, write_record
-from forgetting.orderings import Reshuffled
 from forgetting.solver.loop import RULED, Loop, Stops
 from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.request import SolveRequest
@@ -91,19 +90,29 @@ class Checkpoint:
         self.switched = state.get("switched") is True
         if self.switched and not request.falls_back:
             raise ProblemFileError(f"{self.path}: damaged {KIND} (it went on by another method, which it cannot)")
-        method = request.fallback(request.system.x0) if self.switched else request.method()
-        ordering = Reshuffled() if self.switched else request.ordering
+        method = self._following(state, request) if self.switched else request.method()
+        ordering = method.usual_order() if self.switched else request.ordering
         rule = None if request.stopping is None else request.stopping.of(method, method.x)
         with damaged(self.path, KIND):
             fields = _restored(state, method)
             if rule is not None:
                 fields |= _restored_rule(state["rule"], rule)
-        may_stall = request.may_switch and not self.switched
+        may_stall = request.may_switch and not (self.switched and method.least_squares)
         seed = request.seed + self.switched
         relaxation = None if self.switched else request.relaxation
         if self.switched and not request.relaxation.constant:
             request.system.sweeper.relax(1.0)
-        return Loop(method, ordering, stops, seed, may_stall, self.switched, relaxation, save=self.save, **fields)
+        loop = Loop(method, ordering, stops, seed, may_stall, self.switched, relaxation, save=self.save, **fields)
+        loop.slow_ends = request.may_hurry and not self.switched
+        return loop
+
+    def _following(self, state: dict[str, Any], request: SolveRequest) -> Method:
+        """The method that went on when the state was saved."""
+        known = {method.name: method for method in request.followers}
+        if state.get("method") not in known:
+            given = f"{state.get('method')!r:.40} instead of {' or '.join(known)}"
+            raise ProblemFileError(f"{self.path}: damaged {KIND} (method {given})")
+        return known[state["method"]](request.system, request.system.x0)
 
     def _compare(self, marks: Any) -> None:
         """Raise if the file belongs to another system or to other settings."""

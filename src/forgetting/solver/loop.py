@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, log, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -23,6 +23,9 @@ from forgetting.solver.stopping import Rule
 WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 SHORTEST = 0.02  # the relaxation below which it is not halved again
+SETTLED = 4  # epochs after which the speed of row steps is judged
+PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need for a change
+START = 5  # sweeps that a change costs
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
 RULED = ("rule", "out of reach", "above the noise")  # how a rule may end a solve
@@ -68,6 +71,7 @@ class Loop:
         relaxation: the factor of every step, by epochs; None for that of the sweeper.
         rule: the rule that stops at the noise, or None.
         share: the share of the relaxation that is taken: halved where the residual falls no more above the noise.
+        slow_ends: whether to stop where row steps are slower than conjugate gradients on sweeps would be.
     """
 
     method: Method
@@ -79,6 +83,7 @@ class Loop:
     relaxation: Relaxation | None = None
     rule: Rule | None = None
     share: float = 1.0
+    slow_ends: bool = False
     before: float = 0.0  # seconds of earlier runs
     ruled: str = ""  # how the rule ended the solve
     spent: int = 0  # visits that an earlier method made
@@ -219,7 +224,22 @@ class Loop:
             self.save(self)
         if self.stops.callback is not None and self._called(residual, measured):
             return ending or "callback"
-        return ending or self._judged(measured)
+        return ending or self._judged(measured) or ("slow" if self._slow() else None)
+
+    def _slow(self) -> bool:
+        """Whether conjugate gradients on double sweeps would need fewer sweeps than row steps still need.
+
+        Residuals that fall by the factor q an epoch need log(tol) / log(q) epochs, and with 1 - q^2 as the least
+        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps.
+        """
+        estimates, allowed = self.estimates, self.allowed()
+        if not self.slow_ends or len(estimates) < SETTLED or self.round_length < self.epoch_length:
+            return False
+        rate = sqrt(estimates[-1] / estimates[-3]) if estimates[-3] > 0 else 0.0
+        if not 0 < rate < 1 or not 0 < allowed < estimates[-1]:
+            return False
+        digits = log(estimates[-1] / allowed)
+        return -digits / log(rate) > PAYS * (digits / sqrt(1 - rate**2) + START)
 
     def _relaxed(self) -> float:
         """The relaxation of the epoch of the next visit."""
@@ -286,7 +306,7 @@ class Loop:
                 made = part[part != NO_UPDATE] if self.ordering.skips else part
                 if len(made):
                     rows = sweeper.rows_in(made)
-                    self.touched, self.rows = self.touched + rows, self.rows + rows
+                    self.touched, self.rows = self.touched + rows, self.rows + rows * self.method.passes
                     self.seen = self.seen + self.method.sweep(made)
                     if self.tracked is not None:
                         self.tracked.moved(int(made[0]))
@@ -314,7 +334,9 @@ class Loop:
         if now * rate**0.5 <= self.allowed():
             return True
         error = self.method.error() if self.method.least_squares else None
-        return (error is not None and error <= self.stops.normal) or (self.unchecked >= 3 and self._stalled())
+        if error is not None and error <= self.stops.normal:
+            return True
+        return self.unchecked >= 3 and not self.method.tells and self._stalled()
 
     def _stalled(self) -> bool:
         """Whether the estimates of the last epochs fell by less than 3 % an epoch."""
@@ -381,7 +403,9 @@ class Loop:
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
         spent = self.spent + self.steps
-        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
+        seed = self.seed + (not self.decides)  # one seed for all that follow the first method
+        following = Loop(method, ordering, self.stops, seed, before=self.seconds, spent=spent)
+        following.stall_ends = self.stall_ends and not method.least_squares
         following.rows, following.entries, following.decides = self.rows, self.entries, True
         following.save, following.rule = self.save, self.rule
         if self.rule is not None:

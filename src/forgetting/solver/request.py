@@ -34,6 +34,8 @@ from forgetting.solver.block_sweeper import BlockSweeper
 from forgetting.solver.loop import Loop, Stops
 from forgetting.solver.methods import (
     ActiveSet,
+    Cgls,
+    Cgmn,
     DirectMethod,
     KaczmarzMethod,
     Method,
@@ -71,6 +73,7 @@ class SolveRequest:
         blocks: what a block is, in words.
         relaxation: the factor of every step, by epochs.
         stopping: the rule that stops at the noise; None if the solve goes on to the tolerance.
+        free: whether blocks, ordering, relaxation and method are left to the solver.
     """
 
     system: System
@@ -79,6 +82,7 @@ class SolveRequest:
     blocks: str
     relaxation: Relaxation
     stopping: Stopping | None = None
+    free: bool = False
 
     @property
     def seed(self) -> int:
@@ -111,7 +115,7 @@ class SolveRequest:
     @property
     def first(self) -> type[Method]:
         """The class of the method that begins."""
-        return _first(self.name, self.system)
+        return _first(self.name, self.system, self.free)
 
     def method(self) -> Method:
         """The method at its start."""
@@ -121,14 +125,29 @@ class SolveRequest:
         """The loop of the method that begins."""
         method = self.method()
         rule = None if self.stopping is None else self.stopping.of(method, method.x)
-        return Loop(method, self.ordering, stops, self.seed, self.may_switch, relaxation=self.relaxation, rule=rule)
+        loop = Loop(method, self.ordering, stops, self.seed, self.may_switch, relaxation=self.relaxation, rule=rule)
+        loop.slow_ends = self.may_hurry
+        return loop
 
-    def fallback(self, x: Array) -> Method:
+    @property
+    def may_hurry(self) -> bool:
+        """Whether conjugate gradients on sweeps may go on where row steps are slow: nothing else was asked for."""
+        return self.free and _sweeps(self.system) and issubclass(self.first, KaczmarzMethod)
+
+    def fallback(self, x: Array, ending: str = "stalled") -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
+        return self.followers[-1 if ending == "slow" else 0](self.system, x)
+
+    @property
+    def followers(self) -> tuple[type[Method], ...]:
+        """The methods that may go on: where the residual falls no more, and last where row steps are slow."""
         at_once = self.system.small and self.stopping is None  # a rule stops on the way
         if self.system.limited:
-            return (ActiveSet if at_once else Projected)(self.system, x)
-        return (DirectMethod if at_once else Multipliers)(self.system, x)
+            return (ActiveSet if at_once else Projected,)
+        if at_once:
+            return (DirectMethod,)
+        # a rule stops row steps, and multipliers take them
+        return (Multipliers,) if self.stopping is not None else (Cgls, Multipliers, Cgmn)
 
 
 def as_request(
@@ -213,6 +232,8 @@ def as_request(
     if damp and method == "averaged" and (several != 1 or not relaxed.constant or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
+    unset = chosen is None and isinstance(blocks, str) and blocks == "auto"
+    free = method == "auto" and unset and stopping is None and relaxed.constant and relaxed.number == 1
     if several > 1 and chosen is not None and chosen.adaptive:
         raise NotSupportedError("average= needs an ordering that does not look at x; leave ordering= or average= out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
@@ -244,7 +265,7 @@ def as_request(
             if sweeper.num_blocks == 1
             else words.replace("projections onto their", "averaged steps towards their")
         )
-    return _ruled(SolveRequest(system, chosen, method, words, relaxed, stopping))
+    return _ruled(SolveRequest(system, chosen, method, words, relaxed, stopping, free))
 
 
 def _ruled(request: SolveRequest) -> SolveRequest:
@@ -285,6 +306,13 @@ def _exact(matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limit
     return ExactRows(matrix, b, noise.exact, limits)
 
 
+def _sweeps(system: System) -> bool:
+    """Whether conjugate gradients on sweeps can solve a system, and the matrix is no small one."""
+    sweeper = system.sweeper
+    plain = not system.limited and not system.damp and system.exact is None and system.trusted == 1
+    return plain and sweeper.in_memory and sweeper.row_steps and sweeper.average == 1 and not system.small
+
+
 def _usual_order(name: str, damp: float) -> Ordering:
     """The ordering unless the user chooses one."""
     auto = "multipliers" if damp else "kaczmarz"
@@ -292,10 +320,12 @@ def _usual_order(name: str, damp: float) -> Ordering:
     return order
 
 
-def _first(name: str, system: System) -> type[Any]:
+def _first(name: str, system: System, free: bool) -> type[Any]:
     """The class of the method that begins."""
     if name == "auto" and system.damp and system.limited:
         return ActiveSet if system.small else Projected
+    if name == "auto" and free and _sweeps(system) and system.sweeper.shape[0] < system.sweeper.shape[1]:
+        return Cgmn  # rows are few, and are swept often
     auto = "multipliers" if system.damp else "kaczmarz"
     return registry.get(auto if name == "auto" else name)
 

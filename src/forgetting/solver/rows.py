@@ -174,6 +174,25 @@ class Rows:
         together(work, panels(x.shape[1]), threads)
         return seen
 
+    def sweep_fours_back(self, b: Array, scale: Array, groups: IntArray, x: Array) -> Array:
+        """The steps of `sweep_fours` in the opposite order."""
+        return np.array([kernels.sweep_fours_back(self.matrix, self._squares_and_products[1], b, scale, groups, x)])
+
+    def normal(self, x: Array, threads: int = 1) -> tuple[Array, Array]:
+        """A x and A^T A x, for one x by one read of the rows."""
+        if x.ndim == 2:
+            product = self.products(x, threads=threads)
+            return product, self.combined(product, threads=threads)
+        products = np.empty(self.shape[0])
+
+        def work(cut: tuple[int, int]) -> Array:
+            total = np.zeros(self.shape[1])
+            kernels.normal(*self._arrays, *cut, x, products, total)
+            return total
+
+        parts = together(work, self._cuts(self.shape[0]), threads)
+        return products, np.asarray(sum(parts))
+
     def products(self, x: Array, order: IntArray = ALL, threads: int = 1) -> Array:
         """a_i.x for the rows in `order`, or for all rows."""
         count = len(order) or self.shape[0]

@@ -15,7 +15,6 @@ from forgetting.compute.threads import one_thread
 from forgetting.core.arrays import Seed, as_count, as_function, as_number
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import Progress, reports_progress
-from forgetting.orderings import Reshuffled
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
 from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
@@ -220,14 +219,15 @@ def _callback(callback: Callable[..., Any]) -> tuple[Callable[[Any], Any], bool]
 
 
 def _solved(request: SolveRequest, stops: Stops, tol: float, checkpoint: Checkpoint | None) -> Solution:
-    """Run the method; if "auto" finds that the residual stays where it is, go on with the method of multipliers."""
+    """Run the method; if "auto" finds that the residual falls too slowly, go on with another one."""
     limit = request.ordering.limit(request.system.sweeper.num_blocks)
     if limit is not None:
         stops = replace(stops, steps=limit if stops.steps is None else min(limit, stops.steps))
     loop = request.loop(stops) if checkpoint is None else checkpoint.start(request, stops)
     ending = loop.resumed_ending() or loop.run()
-    if ending == "stalled" or (ending == "above the noise" and request.falls_back and not loop.decides):
-        loop = loop.continued(request.fallback(loop.method.x), Reshuffled())
+    while ending in ("stalled", "slow") or (ending == "above the noise" and request.falls_back and not loop.decides):
+        following = request.fallback(loop.method.x, ending)
+        loop = loop.continued(following, following.usual_order())
         if checkpoint is not None:
             checkpoint.switched = True
         ending = loop.run()

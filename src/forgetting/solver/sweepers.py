@@ -187,6 +187,13 @@ class InMemory(Sweeper):
     def back(self, gap: Array) -> Array:
         return self.rows.combined(gap, threads=self.threads)
 
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        return self.rows.normal(np.ascontiguousarray(x), self.threads)
+
+    def sweep_back(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
+        """The steps of `sweep` in the opposite order, for equations without duals."""
+        return self.sweep(visits[::-1], b, iterate)
+
     def marks(self) -> dict[str, str]:
         sample = sampled_rows(self.shape[0])
         return {
@@ -295,6 +302,13 @@ class RowSweeper(InMemory):
         for start in range(0, len(order), several):
             seen += self._together(order[start : start + several], scale, b, iterate)
         return seen
+
+    def sweep_back(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
+        scale = self.step_scales(0.0)
+        if self._by_fours and iterate.x.ndim == 1:
+            return self.rows.sweep_fours_back(b, scale, visits, iterate.x)
+        order = np.ascontiguousarray(self._order(visits)[::-1])
+        return self.rows.sweep(b, scale, 0.0, Limits(), order, iterate.x, threads=self.threads)
 
     def _together(self, order: IntArray, scale: Array, b: Array, iterate: Iterate) -> Array:
         """The average of the steps of these rows, all from the same x."""

@@ -180,6 +180,7 @@ class Projected(Constrained):
     name: ClassVar[str] = "projected"
     by_epoch = True
     streams = True
+    tells = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
