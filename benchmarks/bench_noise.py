@@ -79,6 +79,7 @@ RULES: tuple[tuple[str, dict[str, Any], int], ...] = (
     ("discrepancy, auto", {"relaxation": "auto"}, 150),
     ("discrepancy, relaxation 0.1", {"relaxation": 0.1}, 300),
     ("discrepancy, relaxation 1", {"relaxation": 1.0}, 100),
+    ("discrepancy, cgls", {"method": "cgls"}, 60),
     ("ncp, auto", {"relaxation": "auto", "stop": "ncp"}, 150),
     ("ncp, auto, noise not given", {"relaxation": "auto", "stop": "ncp", "noise": None}, 150),
     ("discrepancy, sirt", {"method": "sirt", "relaxation": "auto"}, 500),
