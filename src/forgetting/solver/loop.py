@@ -20,7 +20,6 @@ from forgetting.solver.relaxation import Relaxation
 from forgetting.solver.solution import History, SolveState
 from forgetting.solver.stopping import Rule
 
-WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 SHORTEST = 0.02  # the relaxation below which it is not halved again
 SETTLED = 4  # epochs after which the speed of row steps is judged
@@ -172,10 +171,11 @@ class Loop:
         """
         if self.left is None and self.ruled:
             return self.ruled
+        slow = "slow" if self.left is None and self._slow() else None
         if self.left is not None or self.unchecked or self._judged(self.measured) is None:
-            return None
+            return slow
         self.measured = self.method.measure()
-        return self._judged(self.measured)
+        return self._judged(self.measured) or slow
 
     def _limits(self) -> str | None:
         if self.spent + self.steps >= self.stops.epochs * self.epoch_length:
@@ -331,7 +331,8 @@ class Loop:
         now = self.estimates[-1]
         before = self.estimates[-2] if len(self.estimates) > 1 else now
         rate = min(1.0, now / before) if before > 0 else 1.0
-        if now * rate**0.5 <= self.allowed():
+        # a check is cheap beside an iteration of several sweeps
+        if now * rate ** (0.5 * self.method.passes) <= self.allowed():
             return True
         error = self.method.error() if self.method.least_squares else None
         if error is not None and error <= self.stops.normal:
@@ -341,7 +342,7 @@ class Loop:
     def _stalled(self) -> bool:
         """Whether the estimates of the last epochs fell by less than 3 % an epoch."""
         per_epoch = -(-self.epoch_length // self.round_length)
-        span = WINDOW * (1 if per_epoch == 1 else 2)
+        span = self.method.window * (1 if per_epoch == 1 else 2)
         if len(self.estimates) <= span:
             return False
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]

@@ -71,10 +71,10 @@ def solve(
     status says so, and x is the least-squares solution nearest to x0.
 
     Args:
-        A: m x n: a NumPy array or anything that converts to one, or a scipy.sparse matrix; a path to an .npy file, to
-            an .npz file (by scipy.sparse.save_npz, or with the arrays data, indices, indptr, shape), or to a folder of
-            such files, whose rows are stacked in the order of names; a np.memmap; an object with `shape` and row slices
-            A[i:j], such as an array of h5py or zarr; a `LinearOperator`, which should have row slices or a method
+        A: m x n, real or complex: a NumPy array or anything that converts to one, or a scipy.sparse matrix; a path to an
+            .npy file, to an .npz file (by scipy.sparse.save_npz, or with the arrays data, indices, indptr, shape), or to
+            a folder of such files, whose rows are stacked in the order of names; a np.memmap; an object with `shape` and
+            row slices A[i:j], such as an array of h5py or zarr; a `LinearOperator`, which should have row slices or a method
             rows(start, stop): without them every row costs a product with the adjoint and m numbers of memory. What is
             not in memory, and would take more than half of `memory`, is streamed: read block by block, the next block
             while the current one is swept. An .npz file that is no part of a folder is read as a whole.
@@ -109,15 +109,18 @@ def solve(
             settings is an error (of a streamed matrix, 64 rows are compared). Adaptive orderings have no checkpoints.
         atol, btol: as in `lsmr`: a solution has |b - A x| <= atol |A| |x| + btol |b|, and a least-squares solution
             |A^T r| <= atol |A| |r|. If left out, atol is 0 for the first and `tol` for the second, and btol is `tol`.
-        method: "kaczmarz" solves systems by row steps; "multipliers", "extended" and "averaged" find least-squares
-            solutions by row steps; "direct" is a decomposition of the matrix; "sirt" (Gregor and Benson 2008) makes the
-            steps of all rows from the same x, "sart" (Andersen and Kak 1984) those of the rows of a block, weighted by
-            sums of rows and columns. "auto" begins with "kaczmarz". Where the
-            residual falls by less than 3 % an epoch, because no x solves the system or it is ill-conditioned, "direct"
-            goes on if m n min(m, n) is at most 3e8, else "multipliers". With damp, "auto" begins with "multipliers",
-            and "direct" goes on in the same way. Over bounds, inequalities and sets "active-set" minimises
-            |A x - b|^2 + damp^2 |x - x0|^2 where the matrix is small and sets are polyhedra, else "projected": "auto"
-            goes on with them in place of the others, and begins with them if there is damp.
+        method: "kaczmarz" solves systems by row steps, "cgmn" by conjugate gradients on sweeps forth and back;
+            "multipliers", "extended" and "averaged" find least-squares solutions by row steps, "cgls" by conjugate
+            gradients on the normal equations; "direct" is a factorisation of the matrix; "sirt" (Gregor and Benson
+            2008) makes the steps of all rows from the same x, "sart" (Andersen and Kak 1984) those of the rows of a
+            block, weighted by sums of rows and columns. "auto" begins with "kaczmarz", or with "cgmn" where a matrix in
+            memory with m n min(m, n) above 3e8 has fewer rows than columns. For such matrices "cgmn" goes on where row
+            steps are slow. Where the residual falls by less than 3 % an epoch, because no x solves the system or it is
+            ill-conditioned, "direct" goes on if m n min(m, n) is at most 3e8, else "cgls" ("multipliers" where a rule
+            stops at the noise). With damp, "auto" begins with "multipliers", and "direct" goes on in the same way. Over
+            bounds, inequalities and sets "active-set" minimises |A x - b|^2 + damp^2 |x - x0|^2 where the matrix is
+            small and sets are polyhedra, else "projected": "auto" goes on with them in place of the others, and begins
+            with them if there is damp.
         average: the number of blocks that make their steps from the same x, of which the average is taken; "all" is
             Cimmino's method. Several threads work on large blocks and many of them.
         relations: "=", ">=" or "<=", one for all rows, or a list of one for each row.

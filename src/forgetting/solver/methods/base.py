@@ -238,6 +238,7 @@ class Method(ABC):
         streams: whether the method can make its steps block by block, for a matrix that is not in memory.
         usual_order: the ordering unless the user chooses one.
         sees_residuals: whether the errors of visited rows are about those of b - A x.
+        window: epochs over which progress is judged.
         passes: how many steps each visit makes with every row.
         tells: whether `error` says when x is accurate enough, so that nothing is to be checked before.
         simultaneous: whether all rows of a block step from the same x, weighted by sums of rows and columns.
@@ -253,6 +254,7 @@ class Method(ABC):
     streams: ClassVar[bool] = False
     usual_order: ClassVar[type[Ordering]] = Reshuffled
     sees_residuals: ClassVar[bool] = False
+    window: ClassVar[int] = 6
     passes: ClassVar[int] = 1
     tells: ClassVar[bool] = False
     simultaneous: ClassVar[bool] = False

@@ -136,6 +136,7 @@ class Cgmn(Method):
     name = "cgmn"
     by_epoch = True
     passes = 2
+    window = 16  # residuals of conjugate gradients also rise
     usual_order = Cyclic
 
     def __init__(self, system: System, x: Array | None = None) -> None:
