@@ -117,6 +117,9 @@ def test_rows_without_noise_hold_to_the_tolerance_and_do_not_count(bounds):
     assert found.converged, found.status
     assert np.linalg.norm((side - A @ found.x)[~noisy]) <= 1e-8 * np.linalg.norm(side[~noisy])
     assert ratio(found.x, side, SIGMA, noisy) <= 1.02**2
+    start = np.linalg.lstsq(A[noisy], side[noisy], rcond=None)[0]
+    warm = fg.solve(A, side, noise=sigma, relaxation="auto", x0=start, tol=1e-8, bounds=bounds)
+    assert warm.stop_epochs[0] > 0  # the noisy rows are solved by x0, the others are not
 
 
 def test_no_noise_at_all_is_an_ordinary_solve():
@@ -177,16 +180,17 @@ def test_steps_are_shortened_where_the_residual_stays_above_the_noise():
     )
 
 
-def test_least_squares_methods_go_on_where_row_steps_are_of_no_use():
+@pytest.mark.parametrize(("bounds", "other"), [(None, "multipliers"), ((-9.0, 9.0), "projected")])
+def test_least_squares_methods_go_on_where_row_steps_are_of_no_use(bounds, other):
     """Kaczmarz weighs rows by 1 / |a_i|^2: beside rows of another size, its limit may be above the noise."""
     sizes = np.where(np.arange(60) < 30, 1.0, 0.3)
     matrix = np.random.default_rng(7).standard_normal((60, 20)) * sizes[:, None]
     side = matrix @ X[:, 0] + SIGMA * np.random.default_rng(8).standard_normal(60)
     least = np.linalg.lstsq(matrix, side, rcond=None)[0]
     sigma = np.sqrt(np.mean((side - matrix @ least) ** 2)) / 1.01
-    found = fg.solve(matrix, side, noise=sigma)
+    found = fg.solve(matrix, side, noise=sigma, bounds=bounds)
     assert found.converged, found.status
-    assert found.method == "kaczmarz, then multipliers"
+    assert found.method == f"kaczmarz, then {other}"
 
 
 # ------------------------------------------------------------------------------------------------------ the other rules
@@ -296,10 +300,11 @@ def test_weighted_rows_give_weighted_least_squares(make):
     given = weights.copy()
     roots = np.sqrt(weights)
     options = {"memory": 4 * 9 * 320, "blocks": 9} if make is Sliced else {}
-    found = fg.solve(make(A), b, weights=weights, method="multipliers", tol=1e-9, **options)
-    best = np.linalg.lstsq(A * roots[:, None], b * roots, rcond=None)[0]
+    matrix = np.random.default_rng(17).standard_normal((60, 20))
+    found = fg.solve(make(matrix), b, weights=weights, method="multipliers", tol=1e-8, **options)
+    best = np.linalg.lstsq(matrix * roots[:, None], b * roots, rcond=None)[0]
     np.testing.assert_allclose(found.x, best, atol=1e-6 * np.linalg.norm(best))
-    assert np.isclose(found.residual, np.linalg.norm(roots * (b - A @ found.x)) / np.linalg.norm(roots * b))
+    assert np.isclose(found.residual, np.linalg.norm(roots * (b - matrix @ found.x)) / np.linalg.norm(roots * b))
     np.testing.assert_array_equal(weights, given)
 
 

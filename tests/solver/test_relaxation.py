@@ -55,13 +55,14 @@ def test_auto_is_one_without_noise():
 
 def test_auto_takes_the_share_of_the_residual_that_is_not_noise():
     seen, sigma, matrix = [np.zeros(10)], 0.4, A * np.linspace(0.5, 1.5, 24)[:, None]
-    side = NOISY * np.linspace(0.5, 1.5, 24)
+    side = (NOISY + 49 * B[:, 0]) * np.linspace(0.5, 1.5, 24)
     found = fg.solve(matrix, side, noise=sigma, relaxation="auto", ordering="cyclic", callback=seen.append)
     assert found.converged
     assert len(seen) > 3
     assert "shortened" not in found.status
     ratios = [np.mean((side - matrix @ x) ** 2) / sigma**2 for x in seen]
     first = min(1.0, 0.06 * ratios[0] ** 0.25)
+    assert min(1 - 1 / after for after in ratios[:-1]) < first
     squares = np.sum(matrix**2, axis=1)
     x = np.zeros(10)
     for k, after in enumerate(seen[1:]):

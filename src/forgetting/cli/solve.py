@@ -29,11 +29,15 @@ FACTS = (
     "rows", "epochs", "seconds", "tol", "seed",
 )  # fmt: skip
 #: the registry of methods would import the compiler
-METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged", "active-set", "projected", "sirt", "sart")
+METHODS = (
+    "kaczmarz", "multipliers", "direct", "extended", "averaged", "cgls", "cgmn", "active-set", "projected", "sirt",
+    "sart",
+)  # fmt: skip
 MEANING = (
-    "kaczmarz solves block after block; where no x solves all, multipliers (by rows), extended (by rows and columns) "
-    "and averaged (the mean of random steps) find least squares, active-set and projected over "
-    "bounds; direct decomposes A; sirt steps with all rows at once, sart with those of a block."
+    "kaczmarz solves block after block; where no x solves all, multipliers (by rows), extended (by rows and columns), "
+    "averaged (the mean of random steps) and cgls (conjugate gradients) find least squares, active-set and projected "
+    "over bounds; direct decomposes A; cgmn is conjugate gradients on sweeps; sirt steps with all rows "
+    "at once, sart with those of a block."
 )
 
 

@@ -28,7 +28,7 @@ class History:
             the errors that rows had when they were visited; NaN there for least-squares methods, whose rows have other
             errors.
         seconds: time since the start; of all runs together if a checkpoint was resumed.
-        checked: whether the residual was computed, by a pass over the matrix.
+        checked: whether the residual was computed, by a pass over the matrix; always where a rule stops at the noise.
     """
 
     epoch: Array
