@@ -147,14 +147,13 @@ def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(n
     monkeypatch.setattr(base, "SMALL", 0.0)
     scan = fg.datasets.tomography(size=15, angles=40, detectors=22)
     b = scan.b + noise * np.random.default_rng(7).standard_normal(len(scan.b))
-    whole = fg.solve(scan.A, b, tol=1e-8)
+    whole = fg.solve(scan.A, b, tol=1e-6)
     assert whole.method == ("kaczmarz, then cgls" if noise else "kaczmarz, then cgmn")
 
     class KilledError(Exception):
         pass
 
-    entries = len(whole.history)
-    for kill in range(2, entries, 7):
+    for kill in [k for k in (2, 5, 9, 16, 25) if k < len(whole.history)]:
         path, seen = tmp_path / f"{kill}.npz", []
 
         def stop(x, kill=kill, seen=seen):
@@ -163,8 +162,8 @@ def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(n
                 raise KilledError
 
         with pytest.raises(KilledError):
-            fg.solve(scan.A, b, tol=1e-8, checkpoint=path, checkpoint_every=0, callback=stop)
-        again = fg.solve(scan.A, b, tol=1e-8, checkpoint=path, checkpoint_every=0)
+            fg.solve(scan.A, b, tol=1e-6, checkpoint=path, checkpoint_every=0, callback=stop)
+        again = fg.solve(scan.A, b, tol=1e-6, checkpoint=path)
         assert np.array_equal(again.x, whole.x)
         assert np.array_equal(again.history.epoch, whole.history.epoch)
         assert again.status == whole.status

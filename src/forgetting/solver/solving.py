@@ -71,13 +71,13 @@ def solve(
     status says so, and x is the least-squares solution nearest to x0.
 
     Args:
-        A: m x n, real or complex: a NumPy array or anything that converts to one, or a scipy.sparse matrix; a path to an
-            .npy file, to an .npz file (by scipy.sparse.save_npz, or with the arrays data, indices, indptr, shape), or to
-            a folder of such files, whose rows are stacked in the order of names; a np.memmap; an object with `shape` and
-            row slices A[i:j], such as an array of h5py or zarr; a `LinearOperator`, which should have row slices or a method
-            rows(start, stop): without them every row costs a product with the adjoint and m numbers of memory. What is
-            not in memory, and would take more than half of `memory`, is streamed: read block by block, the next block
-            while the current one is swept. An .npz file that is no part of a folder is read as a whole.
+        A: m x n, real or complex: a NumPy array or anything that converts to one, or a scipy.sparse matrix; a path to
+            an .npy file, to an .npz file (by scipy.sparse.save_npz, or with arrays data, indices, indptr, shape), or
+            to a folder of such files, whose rows are stacked in the order of names; a np.memmap; an object with `shape`
+            and row slices A[i:j], such as an array of h5py or zarr; a `LinearOperator`, which should have row slices or
+            a method rows(start, stop): without them every row costs a product with the adjoint and m numbers of memory.
+            What is not in memory, and would take more than half of `memory`, is streamed: read block by block, the next
+            block while the current one is swept. An .npz file that is no part of a folder is read as a whole.
         b: m numbers, or m x c for c right-hand sides, or the name of a file with them (.npy, .npz, .mtx or text).
         tol: the largest |b - A x| / |b| of a solution, for every right-hand side: that says little of x if rows differ
             in size or A is ill-conditioned. For a least-squares or ridge solution, the largest |A^T r| / (|A| |r|) and

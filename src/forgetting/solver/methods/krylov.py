@@ -29,19 +29,20 @@ class _Directions:
         self.squares = np.atleast_1d(np.sum(gradient * gradient, axis=0))
 
     def advance(self, bent: Array, bends: Array, floors: Array) -> Array:
-        """The step lengths for H p and p.H p, and the shares of p in the next direction.
+        """The step lengths for H p and p.H p; the gradient follows.
 
         Gradients below `floors` are rounding errors, also in directions in which H is 0: they are not followed.
         """
         moves = (bends > 0) & (self.squares > floors**2)
         lengths = np.divide(self.squares, bends, out=np.zeros_like(bends), where=moves)
         self.gradient = self.gradient - lengths * bent
+        return lengths
+
+    def turn(self) -> None:
+        """The next direction, by the squares of the gradient before and now."""
         after = np.atleast_1d(np.sum(self.gradient * self.gradient, axis=0))
         shares = np.divide(after, self.squares, out=np.zeros_like(after), where=self.squares > 0)
         self.squares = after
-        return np.stack([lengths, shares])
-
-    def turn(self, shares: Array) -> None:
         self.direction = self.gradient + shares * self.direction
 
     def arrays(self) -> dict[str, Array]:
@@ -76,15 +77,16 @@ class Cgls(LeastSquares):
         self.directions = _Directions(self.iterate.x)
         self.count = 0
 
-    def _renew(self) -> None:
+    def _fresh(self) -> Array:
+        """The gradient, computed from x; with it the residual."""
         sweeper, x = self.system.sweeper, self.iterate.x
         self.slack, back = sweeper.gap_and_back(self.system.b, x)
-        self.directions.begin(back - self.system.damp**2 * (x - self.system.x0))
+        return back - self.system.damp**2 * (x - self.system.x0)
 
     def sweep(self, visits: IntArray) -> Array:
         """The squared residual that is known, in the share of these visits: x moves at the ends of epochs only."""
         if not self.directions.begun:
-            self._renew()
+            self.directions.begin(self._fresh())
         share = self.system.sweeper.rows_in(visits) / len(self.slack)
         return share * np.atleast_1d(np.sum(self.slack * self.slack, axis=0))
 
@@ -97,14 +99,13 @@ class Cgls(LeastSquares):
             bent = bent + damp**2 * direction
             bends = bends + damp**2 * np.atleast_1d(np.sum(direction * direction, axis=0))
         sizes = norms(self.system.b) + self.frobenius * norms(self.iterate.x)
-        lengths, shares = directions.advance(bent, bends, ROUNDING * self.frobenius * sizes)
+        lengths = directions.advance(bent, bends, ROUNDING * self.frobenius * sizes)
         self.iterate.x = self.iterate.x + lengths * direction
         self.slack = self.slack - lengths * along
         self.count += 1
         if self.count % RENEWED == 0:
-            self._renew()
-        else:
-            directions.turn(shares)
+            directions.gradient = self._fresh()
+        directions.turn()
         super().end_epoch()
 
     def error(self) -> float | None:
@@ -172,9 +173,9 @@ class Cgmn(Method):
         bent = direction - self._double(np.zeros_like(self.system.b), direction)
         bends = np.atleast_1d(np.sum(direction * bent, axis=0))
         sizes = norms(self.iterate.x) + norms(self.system.x0)
-        lengths, shares = self.directions.advance(bent, bends, ROUNDING * sizes)
+        lengths = self.directions.advance(bent, bends, ROUNDING * sizes)
         self.iterate.x = self.iterate.x + lengths * direction
-        self.directions.turn(shares)
+        self.directions.turn()
 
     def measure(self) -> Accuracy:
         measured = super().measure()
