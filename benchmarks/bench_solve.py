@@ -253,8 +253,19 @@ def ill_conditioned() -> None:
         contest(f"{name}, row steps alone", A, b, alone, rivals)
 
 
+def complex_systems() -> None:
+    """Complex rows as pairs of real ones, against lsmr on the complex matrix itself."""
+    rng = np.random.default_rng(5)
+    for m, n in ((2000, 500), (500, 2000)):
+        A = rng.standard_normal((m, n)) + 1j * rng.standard_normal((m, n))
+        b = A @ (rng.standard_normal(n) + 1j * rng.standard_normal(n))
+        print(f"\ncomplex {m} x {n}, {A.nbytes / 2**20:.0f} MiB")
+        contest(f"complex {m}x{n}", A, b, lambda A=A, b=b: fg.solve(A, b, tol=TOL), scipys(A, b, None)[:1])
+
+
 def main() -> None:
     random_systems()
+    complex_systems()
     tomography()
     one_read()
     many_sides()

@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
         ("docs/howto.md", 20),
         ("docs/data.md", 10),
         ("docs/tasks-as-they-are.md", 25),
-        ("docs/solve.md", 25),
+        ("docs/solve.md", 33),
         ("docs/worst-cases.md", 8),
         ("docs/heads.md", 15),
         ("docs/delta-rule.md", 18),

@@ -24,8 +24,10 @@ MATRICES = {
     "nan": (at(GOOD, (3, 1), np.nan), "A: entry at row 3, column 1 is nan"),
     "infinity": (at(GOOD, (0, 2), -np.inf), "A: entry at row 0, column 2 is -inf"),
     "sparse nan": (sparse.csr_array(at(GOOD, (3, 1), np.nan)), "A: entry at row 3, column 1 is nan"),
-    "complex": (GOOD + 1j, "A: expected real numbers, got complex"),
-    "sparse complex": (sparse.csr_array(GOOD + 1j), "A: expected real numbers, got dtype complex128"),
+    "complex nan": (at(GOOD + 1j, (3, 1), np.nan), r"A: entry at row 3, column 1 is nan\+0j"),
+    "sparse complex nan": (sparse.csr_array(at(GOOD + 1j, (3, 1), 1j * np.inf)), "A: entry at row 3, column 1 is nan"),
+    "complex, too large": (at(GOOD + 1j, (2, 1), 1e160), "A: entry at row 2, column 1 is 1e.160.*too large"),
+    "masked complex": (np.ma.masked_less(GOOD, 0) * 1j, "A: .* masked entries"),
     "text": ([["a", "b"]] * 6, "A: expected real numbers, got text such as 'a'"),
     "objects": (GOOD.astype(object), "A: expected real numbers, got dtype object"),
     "nothing": (None, "A: expected real numbers"),
@@ -41,7 +43,8 @@ MATRICES = {
 SIDES = {
     "nan": (at(SIDE, 2, np.nan), "b: entry 2 is nan"),
     "infinity": (at(SIDE, 5, np.inf), "b: entry 5 is inf"),
-    "complex": (SIDE * 1j, "b: expected real numbers, got complex"),
+    "complex nan": (at(SIDE * 1j, 2, np.nan), r"b: entry \(2,\) is nan"),
+    "complex, too short": (SIDE[:5] * 1j, r"A has 6 rows, but b has shape \(5,\); expected \(6,\), or \(6, c\)"),
     "nothing": (None, "b: expected real numbers"),
     "sparse": (sparse.csr_array(SIDE[:, None]), r"b is sparse; give b.toarray\(\)"),
     "too short": (SIDE[:5], r"A has 6 rows, but b has shape \(5,\); expected \(6,\), or \(6, c\)"),
@@ -57,6 +60,7 @@ STARTS = {
     "too long": (np.ones(5), r"x0 has shape \(5,\); expected \(4,\) for A of shape \(6, 4\)"),
     "a column": (np.ones((4, 1)), r"x0 has shape \(4, 1\)"),
     "nan": (at(np.ones(4), 1, np.nan), "x0: entry 1 is nan"),
+    "complex, too long": (np.ones(5) * 1j, r"x0 has shape \(5,\); expected \(4,\) for A of shape \(6, 4\)"),
 }
 
 

@@ -50,6 +50,14 @@ CASES = {
     "nearest": (A[:15], B[:15, 0], {"relations": ["<=", ">=", "="] * 5, "nearest": True, "bounds": (-3, 3)}),
     "tall": (TALL, TALL @ X[:8, 0], {"blocks": 10}),
     "steps": (A, B[:, 0], {"max_steps": 77, "blocks": "rows", "tol": 0.0}),
+    "noise": (A, NOISY, {"noise": 1.0, "relaxation": "auto"}),
+    "noise, shortened": (A, NOISY, {"noise": 0.95, "maxiter": 400}),
+    "noise, several right-hand sides": (A, B + 0.3, {"noise": ("relative", 0.1), "relaxation": [0.5, 0.2]}),
+    "noise, rows without": (A, NOISY, {"noise": [1.2] * 58 + [0.0] * 2, "relaxation": "auto", "blocks": 7}),
+    "periodogram": (A, NOISY, {"stop": "ncp", "relaxation": lambda epoch: 1 / (2 + epoch)}),
+    "monotone": (A, NOISY, {"noise": 1.0, "stop": "monotone", "method": "sirt", "maxiter": 60}),
+    "noise, streamed": (Sliced(A), NOISY, {**STREAMED, "noise": 1.0, "relaxation": "auto"}),
+    "views": (A, B[:, 0], {"method": "sart", "blocks": 12, "maxiter": 20}),
     "streamed": (Sliced(A), B[:, 0], STREAMED),
     "streamed, inconsistent": (Sliced(A), NOISY, {**STREAMED, "threads": 2, "maxiter": 400, "tol": 1e-3}),
     "streamed, several right-hand sides": (Sliced(A), B, {**STREAMED, "damp": 0.3, "maxiter": 12}),
@@ -245,7 +253,7 @@ def test_states_with_wrong_entries_are_refused(tmp_path, monkeypatch):
     kind = "state of a solve"
     state = read_record(path, kind, dict)
     assert state["switched"]
-    assert state["method"] == "multipliers"
+    assert state["method"] == "cgls"
     wrong = [
         {"method": "kaczmarz"},
         {"arrays": {}},

@@ -177,32 +177,54 @@ def test_bounds_hold_where_no_row_looks():
 
 
 INFEASIBLE = {
-    "two half-lines": ([[1.0], [1.0]], [1.0, 0.0], {"relations": [">=", "<="]}),
-    "a row that is zero": ([[0.0, 0.0], [1.0, 1.0]], [1.0, 1.0], {"relations": ">="}),
-    "a row beyond the bounds": ([[1.0, 1.0]], [3.0], {"bounds": (0, 1)}),
-    "negative": ([[1.0, 2.0]], [-1.0], {"bounds": (0, np.inf)}),
-    "equations": ([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [1.0, 2.0, 0.0], {"relations": ["=", "=", ">="]}),
+    "two half-lines": ([[1.0], [1.0]], [1.0, 0.0], {"relations": [">=", "<="]}, "row 0, row 1 contradict"),
+    "a row that is zero": ([[0.0, 0.0], [1.0, 1.0]], [1.0, 1.0], {"relations": ">="}, "row 0 contradict"),
+    "a row beyond the bounds": ([[1.0, 1.0]], [3.0], {"bounds": (0, 1)}, "the bounds exclude every solution"),
+    "negative": ([[1.0, 2.0]], [-1.0], {"bounds": (0, np.inf)}, "the bounds exclude every solution"),
+    "equations": (
+        [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]],
+        [1.0, 2.0, 0.0],
+        {"relations": ["=", "=", ">="]},
+        "no x solves the system",
+    ),
+    "a bound and a row": (
+        [[1.0, 1.0], [1.0, -1.0]],
+        [5.0, 0.0],
+        {"relations": [">=", "="], "bounds": (0, 1)},
+        "row 0, the upper bound on x[0], the upper bound on x[1] contradict",
+    ),
+    "a set and a row": (
+        [[1.0, 1.0]],
+        [5.0],
+        {"relations": [">="], "sets": [fg.Box([-1.0, -1.0], [1.0, 1.0])]},
+        "row 0, set 0 contradict",
+    ),
 }
 
 
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("name", INFEASIBLE)
-def test_infeasible_systems_do_not_converge(name, nearest):
-    A, b, options = INFEASIBLE[name]
+def test_infeasible_systems_do_not_converge_and_the_status_says_why(name, nearest):
+    A, b, options, words = INFEASIBLE[name]
     solution = fg.solve(A, b, nearest=nearest, maxiter=500, **options)
-    assert (solution.converged, solution.consistent) == (False, None)
-    assert solution.status.startswith("stopped")
+    assert (solution.converged, solution.consistent) == (False, False)
+    assert words in solution.status
     assert solution.residual > 0.1
 
 
 def test_what_inequalities_do_not_go_with():
     A, b = np.eye(3), np.ones(3)
     for options in ({"relations": ">="}, {"bounds": (0, 1)}):
-        for others in ({"b": np.ones((3, 2))}, {"damp": 1.0}, {"method": "multipliers"}, {"method": "extended"}):
+        for others in ({"b": np.ones((3, 2))}, {"method": "multipliers"}, {"method": "extended"}):
             with pytest.raises(NotSupportedError, match="inequalities"):
                 fg.solve(A, others.get("b", b), **options, **{k: v for k, v in others.items() if k != "b"})
     with pytest.raises(NotSupportedError, match="row by row"):
         fg.solve(A, b, relations=">=", blocks=2)
+    for method in ("active-set", "projected"):
+        with pytest.raises(NotSupportedError, match="there are none"):
+            fg.solve(A, b, method=method)
+    with pytest.raises(NotSupportedError, match="method='projected' takes them"):
+        fg.solve(A, b, bounds=(0, 1), method="active-set", sets=fg.Ball([0.0, 0.0, 0.0], 1.0))
 
 
 @pytest.mark.parametrize(

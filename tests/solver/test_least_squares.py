@@ -85,8 +85,8 @@ def test_least_squares_solutions(name, method, seed, monkeypatch):
     assert solution.consistent is False, solution.status
     assert solution.converged is not auto
     assert solution.status.startswith("the system is inconsistent: no x with |x| up to ")
-    named = {"auto": "kaczmarz, then direct", "auto, large": "kaczmarz, then multipliers"}
-    assert solution.method == named.get(method, method)
+    named = {"auto": ["kaczmarz, then direct"], "auto, large": ["kaczmarz, then cgls", "cgmn, then cgls"]}
+    assert solution.method in named.get(method, [method])
     assert error(solution.x, wanted) <= 1e-6
     if method == "auto, large":
         assert solution.error is None  # not estimated without a decomposition
@@ -237,7 +237,7 @@ def test_damping_a_zero_matrix_stays_at_the_start():
 
 def test_what_damping_does_not_go_with():
     A, b = problem("tall")
-    for options in ({"method": "extended"}, {"method": "kaczmarz"}, {"bounds": (0, 1)}, {"relations": ">="}):
+    for options in ({"method": "extended"}, {"method": "kaczmarz"}):
         with pytest.raises(NotSupportedError, match="damp"):
             fg.solve(A, b, damp=1.0, **options)
     for options in ({"relaxation": 0.5}, {"average": 2}):  # the ridge would be another one
@@ -320,7 +320,7 @@ def test_a_residual_just_above_the_tolerance_is_left_undecided():
 def test_a_solution_that_was_not_seen_is_longer_than_the_status_says(monkeypatch):
     monkeypatch.setattr("forgetting.solver.methods.base.SMALL", 0.0)  # a decomposition would see it
     A, b = np.array([[1.0, 0.0], [1.0, 1e-6]]), np.array([0.0, 1.0])
-    found = fg.solve(A, b, tol=1e-3)
+    found = fg.solve(A, b, tol=1e-3, method="multipliers")
     assert found.consistent is False  # x = (0, 1e6) is a solution
     length = float(found.status.partition("|x| up to ")[2].split()[0])
     assert 10 <= length < 1e6

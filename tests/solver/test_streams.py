@@ -13,7 +13,8 @@ import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.files.row_sources import as_source, block_starts
 from forgetting.solver.loop import Loop
-from forgetting.solver.rows import Rows, opened
+from forgetting.solver.pairs import opened
+from forgetting.solver.rows import Rows
 
 SMALL = 2**16  # bytes: the matrices of these tests take more, and are streamed
 
@@ -101,7 +102,7 @@ DENSE = {
 def test_every_source_gives_the_solution_and_the_rows_of_the_matrix(kind, system, tmp_path):
     A, b, x = system
     source = DENSE[kind](A, tmp_path)
-    opened_source = opened(source, SMALL)
+    opened_source = opened(source, SMALL)[0]
     assert not isinstance(opened_source, Rows)  # streamed
     read = [Rows(opened_source.read(i, j)).matrix for i, j in ((0, 1), (3, 9), (86 * 3, 86 * 4))]
     np.testing.assert_array_equal(np.concatenate(read), A[[0, *range(3, 9), *range(258, 344)]])
@@ -115,7 +116,7 @@ def test_every_source_gives_the_solution_and_the_rows_of_the_matrix(kind, system
 def test_a_source_that_fits_into_half_of_the_budget_is_read_into_memory(kind, system, tmp_path):
     A, b, _ = system
     source = DENSE[kind](A, tmp_path)
-    np.testing.assert_array_equal(opened(source, 2**23).matrix, A)
+    np.testing.assert_array_equal(opened(source, 2**23)[0].matrix, A)
     np.testing.assert_array_equal(fg.solve(source, b, memory=2**23).x, fg.solve(A, b).x)
 
 
@@ -171,10 +172,10 @@ def test_a_folder_of_compressed_and_dense_files_is_streamed(sparse_system, tmp_p
     assert solution.converged
     assert "12 blocks" in solution.blocks
     np.testing.assert_allclose(solution.x, x, atol=1e-6)
-    np.testing.assert_array_equal(opened(tmp_path, 2**30).matrix, A.toarray())
+    np.testing.assert_array_equal(opened(tmp_path, 2**30)[0].matrix, A.toarray())
     (tmp_path / "part4.npy").unlink()
     sparse.save_npz(tmp_path / "part4.npz", A[1200:1500])
-    np.testing.assert_array_equal(opened(tmp_path, 2**30).matrix.toarray(), A.toarray())
+    np.testing.assert_array_equal(opened(tmp_path, 2**30)[0].matrix.toarray(), A.toarray())
 
 
 def test_compressed_slices(sparse_system):

@@ -28,10 +28,16 @@ FACTS = (
     "converged", "status", "residual", "consistent", "normal", "error", "method", "ordering", "blocks",
     "rows", "epochs", "seconds", "tol", "seed",
 )  # fmt: skip
-METHODS = ("kaczmarz", "multipliers", "direct", "extended", "averaged")  # their registry would import the compiler
+#: the registry of methods would import the compiler
+METHODS = (
+    "kaczmarz", "multipliers", "direct", "extended", "averaged", "cgls", "cgmn", "active-set", "projected", "sirt",
+    "sart",
+)  # fmt: skip
 MEANING = (
-    "kaczmarz solves block after block; where no x solves all, multipliers (by rows), extended (by rows and columns) "
-    "and averaged (the mean of random steps) find least squares; direct decomposes A."
+    "kaczmarz solves block after block; where no x solves all, multipliers (by rows), extended (by rows and columns), "
+    "averaged (the mean of random steps) and cgls (conjugate gradients) find least squares, active-set and projected "
+    "over bounds; direct decomposes A; cgmn is conjugate gradients on sweeps; sirt steps with all rows "
+    "at once, sart with those of a block."
 )
 
 
@@ -47,7 +53,9 @@ def solve_command(
         str | None,
         typer.Option("--ordering", "-o", help=f"{', '.join(orderings)}. [default: one random order, repeated]"),
     ] = None,
-    relaxation: Annotated[float, typer.Option(help="The factor of every step, 0 to 2.")] = 1.0,
+    relaxation: Annotated[
+        str, typer.Option(help="The factor of every step, 0 to 2; auto reads it off the noise.")
+    ] = "1.0",
     method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}: {MEANING}")] = "auto",
     average: Annotated[
         str, typer.Option(help="So many blocks (or all) step from one x, which moves by their mean.")
@@ -56,6 +64,13 @@ def solve_command(
         str | None, typer.Option(help="x stays between; -inf and inf are none.", metavar="LOW,HIGH")
     ] = None,
     nonnegative: Annotated[bool, typer.Option("--nonnegative", help="The same as --bounds 0,inf.")] = False,
+    noise: Annotated[
+        str | None,
+        typer.Option(help="Stop at noise of this standard deviation; 5% is of the norm of B.", metavar="LEVEL"),
+    ] = None,
+    stop: Annotated[
+        str | None, typer.Option(help="The rule: discrepancy, ncp (needs no noise) or monotone. [default: discrepancy]")
+    ] = None,
     seconds: Annotated[float | None, typer.Option(help="The longest time, in seconds.")] = None,
     memory: Annotated[float | None, typer.Option(help="Bytes for factorisations, such as 1e9.")] = None,
     checkpoint: Annotated[
@@ -79,6 +94,7 @@ def solve_command(
       forgetting solve A.csv b.csv --tol 1e-8 --nonnegative
       forgetting solve A.npz b.npy --ordering norm-weighted --blocks rows
       forgetting solve A.mtx b.npy --method multipliers --json
+      forgetting solve rays.npz b.npy --noise 5% --relaxation auto --nonnegative
     """
     output = Output(as_json, out, force)
     output.check([matrix, side, *([] if x0 is None else [x0])], more=(".npy",))
@@ -88,9 +104,9 @@ def solve_command(
         kept.append(f"the same command goes on from {checkpoint}")
     with computing():
         solution = fg.solve(
-            matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation, seed,
+            matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation_from(relaxation), seed,
             memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
-            bounds=bounds_from(bounds, nonnegative), seconds=seconds,
+            bounds=bounds_from(bounds, nonnegative), seconds=seconds, noise=noise_from(noise), stop=stop,
         )  # fmt: skip
     report = result(
         f"{Path(matrix).name}, {Path(side).name}: {len(b)} x {len(solution.x)}, {solution.method}",
@@ -137,6 +153,34 @@ def blocks_from(word: str) -> str | int:
     ('rows', 64)
     """
     return int(word) if word.isdecimal() else word
+
+
+def relaxation_from(word: str) -> Any:
+    """The relaxation that a word asks for: "auto" or a number.
+
+    >>> relaxation_from("auto"), relaxation_from("0.5")
+    ('auto', 0.5)
+    """
+    if word == "auto":
+        return word
+    number = parse_number(word)
+    if number is None:
+        raise InvalidInputError(f"--relaxation: expected a number, or auto, got {word!r:.40}")
+    return number
+
+
+def noise_from(word: str | None) -> Any:
+    """The noise that a word asks for: a standard deviation, or per cent of the norm of b.
+
+    >>> noise_from("0.1"), noise_from("5%")
+    (0.1, ('relative', 0.05))
+    """
+    if word is None:
+        return None
+    number = parse_number(word.removesuffix("%"))
+    if number is None:
+        raise InvalidInputError(f"--noise: expected a number such as 0.1 or 5%, got {word!r:.40}")
+    return ("relative", number / 100) if word.endswith("%") else number
 
 
 def average_from(word: str) -> Any:

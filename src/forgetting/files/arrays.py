@@ -85,8 +85,10 @@ def _opened(path: str | PathLike[str]) -> Iterator[tuple[BinaryIO, zipfile.ZipFi
             raise ProblemFileError(f"{path}: not a readable .npz file ({_reason(error)})") from error
 
 
-def read_array(path: str | PathLike[str]) -> Any:
+def read_array(path: str | PathLike[str], kinds: str = KINDS) -> Any:
     """Read the array of an .npy file; a `ProblemFileError` says what is wrong with the file. Nothing is unpickled.
+
+    `kinds` are the kinds of dtypes that are read.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +98,7 @@ def read_array(path: str | PathLike[str]) -> Any:
     """
     with open_regular(path) as handle:
         try:
-            described = array_header(handle, str(path))
+            described = array_header(handle, str(path), kinds)
             there = os.fstat(handle.fileno()).st_size - described[3]
             require_memory(2.0 * there, f"{path}, and a copy of it,", "give a smaller file")
             return _filled(handle, described, there, str(path))

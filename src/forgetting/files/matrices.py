@@ -23,6 +23,9 @@ from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.arrays import as_text, damaged, entry, read_array, read_arrays, read_bytes
 from forgetting.files.tables import parse_number
 
+REAL = "biuf"  # kinds of dtypes
+COMPLEX = REAL + "c"
+
 
 def as_matrix(matrix: Any, what: str = "A") -> Any:
     """A matrix in memory: float64 in C order, or a CSR array; copied only if it must be converted.
@@ -112,12 +115,13 @@ MARKET = {"real": "f8", "double": "f8", "integer": "i8", "unsigned-integer": "u8
 SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 
 
-def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
+def read_matrix(path: str | PathLike[str], what: str = "A", kinds: str = REAL) -> Any:
     """The matrix, or the vector, in a file: a NumPy array, or a scipy.sparse array in CSR, CSC or COO format.
 
     Files are .npz (of `scipy.sparse.save_npz`, or of `np.savez` with one array, with one called `what`, or with the
     arrays data, indices, indptr and shape of a CSR matrix), .npy, .mtx
-    (Matrix Market), and .csv, .tsv and .txt (numbers; the first line may have names).
+    (Matrix Market), and .csv, .tsv and .txt (numbers; the first line may have names). `kinds` are those of dtypes, of
+    which .mtx and text have real ones only.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as here:
@@ -131,24 +135,24 @@ def read_matrix(path: str | PathLike[str], what: str = "A") -> Any:
     if ending not in READERS:
         hint = " (open other files, and give an array of them, as in h5py.File(path)['X'])"
         raise ProblemFileError(f"{path}: unknown ending of a file with {what}; use {', '.join(ENDINGS)}{hint}")
-    matrix = READERS[ending](Path(path), what)
-    if matrix.dtype.kind not in "biuf":
+    matrix = READERS[ending](Path(path), what, kinds)
+    if matrix.dtype.kind not in kinds:
         raise ProblemFileError(f"{path}: {what} holds {matrix.dtype}, expected real numbers")
     return matrix
 
 
-def _npz(path: Path, what: str) -> Any:
-    arrays = read_arrays(path, kinds="biufUS")  # scipy writes the format as bytes
+def _npz(path: Path, what: str, kinds: str) -> Any:
+    arrays = read_arrays(path, kinds=f"{kinds}US")  # scipy writes the format as bytes
     if "data" in arrays and "shape" in arrays:
-        return _sparse(path, arrays)
-    numbers = [name for name, array in arrays.items() if array.dtype.kind in "biuf" and array.ndim]
+        return _sparse(path, arrays, kinds)
+    numbers = [name for name, array in arrays.items() if array.dtype.kind in kinds and array.ndim]
     if what in numbers or len(numbers) == 1:
         return arrays[what if what in numbers else numbers[0]]
     hint = nearest(what, numbers, "there are") if numbers else ""
     raise ProblemFileError(f"{path}: no array {what!r}{hint}; save one array, or scipy.sparse.save_npz(file, matrix)")
 
 
-def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
+def _sparse(path: Path, arrays: dict[str, Any], kinds: str) -> Any:
     """The matrix that `scipy.sparse.save_npz` wrote; all indices are checked."""
     from scipy import sparse
 
@@ -162,7 +166,7 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
         if len(shape) != 2 or min(shape) < 0:
             raise ValueError(f"its shape is {shape}")
         require_memory(8.0 * sum(shape), f"{path}: a matrix of shape {shape}", "leave out empty rows and columns")
-        data = entry(arrays, "data", "biuf", 1)
+        data = entry(arrays, "data", kinds, 1)
         if kind == "coo":
             pair = entry(arrays, "coords", "iu", 2) if "coords" in arrays else None
             parts = [entry(arrays, name, "iu", 1) for name in ("row", "col")] if pair is None else list(pair)
@@ -172,7 +176,7 @@ def _sparse(path: Path, arrays: dict[str, Any]) -> Any:
         return (sparse.csr_array if kind == "csr" else sparse.csc_array)((data, indices, starts), shape=shape)
 
 
-def _market(path: Path, what: str) -> Any:
+def _market(path: Path, what: str, kinds: str) -> Any:
     """A Matrix Market file; sizes, and the number of entries, are checked before memory is used.
 
     Damaged files end the interpreter in the reader of scipy. Entries that are given twice are added, as there.
@@ -229,7 +233,7 @@ def _lines(content: BytesIO, dtype: np.dtype[Any], count: int) -> Any:
     return rows
 
 
-def _text(path: Path, what: str) -> Any:
+def _text(path: Path, what: str, kinds: str) -> Any:
     """Numbers in lines, with commas, semicolons, tabs or blanks between them; a first line of names is left out."""
     lines = as_text(path, read_bytes(path, f"{path}", COMPACT)).splitlines()
     rows: list[list[str]] = []
@@ -268,9 +272,9 @@ def _cells(line: str) -> list[str]:
     return cells if any(cells) else []
 
 
-READERS: dict[str, Callable[[Path, str], Any]] = {
+READERS: dict[str, Callable[[Path, str, str], Any]] = {
     ".npz": _npz,
-    ".npy": lambda path, what: read_array(path),
+    ".npy": lambda path, what, kinds: read_array(path, f"{kinds}U"),
     ".mtx": _market,
     ".csv": _text,
     ".tsv": _text,

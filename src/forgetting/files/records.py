@@ -105,6 +105,10 @@ def _encode(value: Any, arrays: dict[str, Any], left: int) -> Any:
         name = f"a{len(arrays)}"
         arrays[name] = np.asarray(value)
         return {"array" if isinstance(value, np.ndarray) else "scalar": name}
+    if isinstance(value, np.ndarray) and value.dtype == np.complex128:
+        name = f"a{len(arrays)}"
+        arrays[name] = np.stack([value.real, value.imag], axis=-1)
+        return {"complex": name}
     if type(value) in (list, tuple):
         return {type(value).__name__: [_encode(part, arrays, left - 1) for part in value]}
     if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
@@ -132,6 +136,11 @@ def _decode(node: Any, arrays: Mapping[str, Any], left: int) -> Any:
     if kind in ("array", "scalar") and isinstance(content, str) and content in arrays:
         array = np.asarray(arrays[content])
         return array if kind == "array" else array[()]
+    if kind == "complex" and isinstance(content, str) and content in arrays:
+        pairs = np.asarray(arrays[content])
+        if pairs.dtype != np.float64 or pairs.ndim == 0 or pairs.shape[-1] != 2:
+            raise ForgettingError(f"complex numbers as {pairs.dtype} of shape {pairs.shape}")
+        return pairs[..., 0] + 1j * pairs[..., 1]
     if kind in ("list", "tuple") and isinstance(content, list):
         parts = [_decode(part, arrays, left - 1) for part in content]
         return parts if kind == "list" else tuple(parts)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import IntArray, fingerprint, is_sparse
+from forgetting.core.arrays import Array, IntArray, fingerprint, is_sparse
 from forgetting.core.memory import in_bytes, require_memory
 from forgetting.core.text import one_line
 from forgetting.errors import ForgettingError, InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import array_header, contents, damaged, entry, open_regular, read_arrays
-from forgetting.files.matrices import checked_block, read_matrix
+from forgetting.files.matrices import COMPLEX, REAL, checked_block, read_matrix
 
 BLOCK = 2**25  # bytes of a block, at most: reads of 32 MiB are as fast as larger ones
 SHARE = 8  # the part of the budget that a block takes, so that read-ahead, conversion and kept blocks fit
@@ -271,7 +271,7 @@ class SlicedRows(RowSource):
         self.row_bytes = 16.0 * shape[1]
         if is_sparse(self._raw(0, 1)):
             rows = sampled_rows(shape[0])
-            self.row_bytes = 16 + 48.0 * sum(self.read(i, i + 1).size for i in rows) / len(rows)
+            self.row_bytes = 16 + 48.0 * sum(self._raw(i, i + 1).nnz for i in rows) / len(rows)
 
     def _raw(self, start: int, stop: int) -> Any:
         block = self.get(start, stop)
@@ -289,11 +289,43 @@ class AdjointRows(RowSource):
         units = np.zeros((self.shape[0], stop - start))
         units[np.arange(start, stop), np.arange(stop - start)] = 1.0
         try:
-            return np.asarray(self.operator.rmatmat(units)).T
+            rows = np.asarray(self.operator.rmatmat(units)).T
+            return rows.conj() if rows.dtype.kind == "c" else rows
         except (NotImplementedError, TypeError) as error:  # which one depends on the version of scipy
             raise NotSupportedError(
-                "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T"
+                "A is an operator without rows: give it a method rows(start, stop), or rmatvec, the product with A^T "
+                "(if A is complex, with its conjugate)"
             ) from error
+
+
+class Scaled(RowSource):
+    """The rows of a source, multiplied by numbers that are not negative."""
+
+    def __init__(self, source: RowSource, factors: Array) -> None:
+        self.source, self.factors = source, factors
+        self.shape, self.row_bytes, self.unit, self.what = source.shape, source.row_bytes, source.unit, source.what
+
+    @property
+    def least_bytes(self) -> float:
+        return self.source.least_bytes
+
+    def _raw(self, start: int, stop: int) -> Any:
+        return times_rows(self.source.read(start, stop), self.factors[start:stop])
+
+    def starts(self, size: int) -> IntArray:
+        return self.source.starts(size)
+
+    def stamp(self) -> str:
+        return self.source.stamp()
+
+
+def times_rows(matrix: Any, factors: Array) -> Any:
+    """A copy of a dense or a CSR array whose rows are multiplied by factors."""
+    if not is_sparse(matrix):
+        return matrix * factors[:, None]
+    copied = matrix.copy()
+    copied.data *= np.repeat(factors, np.diff(copied.indptr))
+    return copied
 
 
 class MemoryRows(RowSource):
@@ -335,16 +367,17 @@ def is_read_whole(matrix: Any) -> bool:
     return isinstance(matrix, str | os.PathLike) and Path(matrix).suffix != ".npy" and not os.path.isdir(matrix)
 
 
-def as_source(matrix: Any, what: str = "A", vectors: bool = False) -> RowSource | None:
+def as_source(matrix: Any, what: str = "A", vectors: bool = False, kinds: str = REAL) -> RowSource | None:
     """The source of a matrix that is not in memory; None for arrays, lists, tensors, frames and scipy.sparse.
 
-    `what` is its name in errors; with `vectors`, a vector in a file is a matrix of one column.
+    `what` is its name in errors; with `vectors`, a vector in a file is a matrix of one column. `kinds` are those of the
+    dtypes of .npy files.
 
     >>> as_source([[1.0]]) is None
     True
     """
     if isinstance(matrix, str | os.PathLike):
-        return _from_path(Path(matrix), what, vectors)
+        return _from_path(Path(matrix), what, vectors, kinds)
     if isinstance(matrix, np.memmap):
         return _from_map(matrix, what)
     if isinstance(matrix, np.ndarray | list | tuple) or is_sparse(matrix):
@@ -429,7 +462,7 @@ def _from_map(array: Any, what: str) -> RowSource:
     """The source of a memory-mapped array: its file, or slices of the map if rows are not one after another there."""
     shape = _matrix_shape(array.shape, what)
     plain = array.flags.c_contiguous or array.flags.f_contiguous
-    if array.filename is None or array.mode == "c" or not plain or array.dtype.kind not in "biuf":
+    if array.filename is None or array.mode == "c" or not plain or array.dtype.kind not in COMPLEX:
         return SlicedRows(shape, lambda start, stop: array[start:stop], what=what)
     # `offset` is that of the first map, of which this array may be a part
     base = np.frombuffer(array._mmap, dtype=np.uint8).ctypes.data
@@ -439,16 +472,16 @@ def _from_map(array: Any, what: str) -> RowSource:
     return FileRows(array.filename, place, array.dtype, shape, not array.flags.c_contiguous)
 
 
-def _from_path(path: Path, what: str, vectors: bool) -> RowSource:
-    source = _from_folder(path, vectors) if os.path.isdir(path) else _from_npy(path, vectors)
+def _from_path(path: Path, what: str, vectors: bool, kinds: str) -> RowSource:
+    source = (_from_folder if os.path.isdir(path) else _from_npy)(path, vectors, kinds)
     source.what = what
     return source
 
 
-def _from_npy(path: Path, vectors: bool) -> RowSource:
+def _from_npy(path: Path, vectors: bool, kinds: str) -> RowSource:
     with open_regular(path) as handle:
         try:
-            shape, fortran, dtype, offset = array_header(handle, str(path), "biuf")
+            shape, fortran, dtype, offset = array_header(handle, str(path), kinds)
         except ProblemFileError:
             raise
         except Exception as error:  # headers can be damaged in many ways
@@ -482,11 +515,11 @@ def listed(path: Path, endings: tuple[str, ...]) -> list[str]:
     return names
 
 
-def _from_folder(path: Path, vectors: bool) -> RowSource:
+def _from_folder(path: Path, vectors: bool, kinds: str) -> RowSource:
     """The block files of a folder, in the order of their names."""
     names = listed(path, (".npy", ".npz"))
     parts: list[RowSource] = [
-        _from_npy(path / name, vectors) if name.endswith("y") else PackedRows(path / name) for name in names
+        _from_npy(path / name, vectors, kinds) if name.endswith("y") else PackedRows(path / name) for name in names
     ]
     for name, part in zip(names, parts, strict=True):
         if part.shape[1] != parts[0].shape[1]:

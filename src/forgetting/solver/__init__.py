@@ -4,8 +4,8 @@ from forgetting.core.names import only
 from forgetting.solver.guarantee import Guarantee
 from forgetting.solver.methods import registry
 from forgetting.solver.operators import swept, symmetric_sweeps
-from forgetting.solver.solution import History, Solution
+from forgetting.solver.solution import History, Solution, SolveState
 from forgetting.solver.solving import solve
 
-__all__ = ["Guarantee", "History", "Solution", "registry", "solve", "swept", "symmetric_sweeps"]
+__all__ = ["Guarantee", "History", "Solution", "SolveState", "registry", "solve", "swept", "symmetric_sweeps"]
 __dir__ = only(__all__)

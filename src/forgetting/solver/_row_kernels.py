@@ -229,6 +229,49 @@ def sweep_fours(
 
 
 @compiled_fast
+def sweep_fours_back(rows: Array, products: Array, b: Array, scale: Array, groups: IntArray, x: Array) -> float:
+    """The steps of `sweep_fours` in the opposite order, from the last row of the last group to the first one."""
+    total = 0.0
+    size = rows.shape[1]
+    for position in range(len(groups) - 1, -1, -1):
+        group = groups[position]
+        i = 4 * group
+        if group == len(products):
+            for row in range(rows.shape[0] - 1, i - 1, -1):
+                error = 0.0
+                for j in range(size):
+                    error += rows[row, j] * x[j]
+                error = b[row] - error
+                step = scale[row] * error
+                total += error * error if scale[row] != 0.0 else 0.0
+                for j in range(size):
+                    x[j] += step * rows[row, j]
+            continue
+        e0 = e1 = e2 = e3 = 0.0
+        for j in range(size):
+            value = x[j]
+            e0 += rows[i, j] * value
+            e1 += rows[i + 1, j] * value
+            e2 += rows[i + 2, j] * value
+            e3 += rows[i + 3, j] * value
+        e0, e1, e2, e3 = b[i] - e0, b[i + 1] - e1, b[i + 2] - e2, b[i + 3] - e3
+        t3 = scale[i + 3] * e3
+        e2 -= t3 * products[group, 5]
+        t2 = scale[i + 2] * e2
+        e1 -= t3 * products[group, 4] + t2 * products[group, 2]
+        t1 = scale[i + 1] * e1
+        e0 -= t3 * products[group, 3] + t2 * products[group, 1] + t1 * products[group, 0]
+        t0 = scale[i] * e0
+        total += e0 * e0 if scale[i] != 0.0 else 0.0
+        total += e1 * e1 if scale[i + 1] != 0.0 else 0.0
+        total += e2 * e2 if scale[i + 2] != 0.0 else 0.0
+        total += e3 * e3 if scale[i + 3] != 0.0 else 0.0
+        for j in range(size):
+            x[j] += t0 * rows[i, j] + t1 * rows[i + 1, j] + t2 * rows[i + 2, j] + t3 * rows[i + 3, j]
+    return total
+
+
+@compiled_fast
 def sweep_many(
     dense: Any,
     data: Any,
@@ -333,6 +376,42 @@ def combine(
         if dense is not None:
             for j in range(dense.shape[1]):
                 x[j] += weights[position] * dense[i, j]
+
+
+@compiled_fast
+def normal(
+    dense: Any, data: Any, indices: Any, starts: Any, first: int, last: int, x: Array, products: Array, total: Array
+) -> None:
+    """a_i.x into `products`, and (a_i.x) a_i added to `total`, for the rows first to last, which are read once."""
+    if data is not None:
+        for i in range(first, last):
+            product = 0.0
+            for p in range(starts[i], starts[i + 1]):
+                product += data[p] * x[indices[p]]
+            products[i] = product
+            for p in range(starts[i], starts[i + 1]):
+                total[indices[p]] += product * data[p]
+    if dense is not None:
+        size = dense.shape[1]
+        fours = last - (last - first) % 4
+        for i in range(first, fours, 4):
+            e0 = e1 = e2 = e3 = 0.0
+            for j in range(size):
+                value = x[j]
+                e0 += dense[i, j] * value
+                e1 += dense[i + 1, j] * value
+                e2 += dense[i + 2, j] * value
+                e3 += dense[i + 3, j] * value
+            products[i], products[i + 1], products[i + 2], products[i + 3] = e0, e1, e2, e3
+            for j in range(size):
+                total[j] += e0 * dense[i, j] + e1 * dense[i + 1, j] + e2 * dense[i + 2, j] + e3 * dense[i + 3, j]
+        for i in range(fours, last):
+            product = 0.0
+            for j in range(size):
+                product += dense[i, j] * x[j]
+            products[i] = product
+            for j in range(size):
+                total[j] += product * dense[i, j]
 
 
 @compiled_fast

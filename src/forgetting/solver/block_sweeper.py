@@ -112,7 +112,7 @@ class BlockSweeper(InMemory):
         if iterate.x.ndim == 1:
             return np.array([self._project(visits, b, iterate, self.threads)])
         seen = np.zeros(iterate.x.shape[1])
-        stacked = self._stacked if self.average == 1 and not iterate.duals.size else None
+        stacked = self._stacked if self.average == 1 and not iterate.duals.size and not iterate.shrink else None
         if stacked is None:
             for block in set(visits.tolist()):
                 self._inverse(block, iterate.shrink)
@@ -159,7 +159,7 @@ class BlockSweeper(InMemory):
                 iterate.x += move if self.average == 1 else move / self._share
                 if iterate.duals.size:
                     iterate.duals[self._picks[block]] += weights / self._share
-            self._clip(iterate)
+            self.clip(iterate)
         return seen
 
     @cached_property

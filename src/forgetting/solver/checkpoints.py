@@ -21,17 +21,17 @@ from forgetting.core.arrays import as_path, fingerprint
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, entry
 from forgetting.files.records import checked_fields, read_record, write_record
-from forgetting.orderings import Reshuffled
-from forgetting.solver.loop import Loop, Stops
+from forgetting.solver.loop import RULED, Loop, Stops
 from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.request import SolveRequest
+from forgetting.solver.stopping import Rule
 
 KIND = "state of a solve"
 COSTLY = 20  # times the seconds that a save took pass before the next one
 COUNTS = ("spent", "steps", "rows", "unchecked", "touched")
 HISTORY = (("0", "f"), ("1", "f"), ("2", "f"), ("3", "b"))  # the columns and what they hold
 LARGEST = 2**53  # of counts
-VARIABLE = {"moves"}  # arrays of a method that grow
+VARIABLE = {"moves", "ratios"}  # arrays of a method that grow
 
 
 @dataclass
@@ -72,6 +72,8 @@ class Checkpoint:
             "estimates": np.array(loop.estimates, dtype=np.float64),
             "measured": measured,
         }
+        if loop.rule is not None:
+            state["rule"] = {"arrays": loop.rule.arrays(), "share": loop.share, "ended": loop.ruled}
         write_record(self.path, KIND, state)
         now = perf_counter()
         self.due = now + max(self.every, COSTLY * (now - started)) if self.every else now
@@ -79,22 +81,38 @@ class Checkpoint:
     def start(self, request: SolveRequest, stops: Stops) -> Loop:
         """The loop where the saved state ends, or at its start if there is no file."""
         if not os.path.exists(self.path):
-            loop = Loop(request.method(), request.ordering, stops, request.seed, stall_ends=request.may_switch)
+            loop = request.loop(stops)
             loop.save = self.save
             self.save(loop)  # now, so that a path that cannot be written is no surprise after hours
             return loop
         state: dict[str, Any] = read_record(self.path, KIND, dict)
         self._compare(state.get("marks"))
         self.switched = state.get("switched") is True
-        if self.switched and not request.may_switch:
+        if self.switched and not request.falls_back:
             raise ProblemFileError(f"{self.path}: damaged {KIND} (it went on by another method, which it cannot)")
-        method = request.fallback(request.system.x0) if self.switched else request.method()
-        ordering = Reshuffled() if self.switched else request.ordering
+        method = self._following(state, request) if self.switched else request.method()
+        ordering = method.usual_order() if self.switched else request.ordering
+        rule = None if request.stopping is None else request.stopping.of(method, method.x)
         with damaged(self.path, KIND):
             fields = _restored(state, method)
-        may_stall = request.may_switch and not self.switched
+            if rule is not None:
+                fields |= _restored_rule(state["rule"], rule)
+        may_stall = request.may_switch and not (self.switched and method.least_squares)
         seed = request.seed + self.switched
-        return Loop(method, ordering, stops, seed, may_stall, self.switched, save=self.save, **fields)
+        relaxation = None if self.switched else request.relaxation
+        if self.switched and not request.relaxation.constant:
+            request.system.sweeper.relax(1.0)
+        loop = Loop(method, ordering, stops, seed, may_stall, self.switched, relaxation, save=self.save, **fields)
+        loop.slow_ends = request.may_hurry and not self.switched
+        return loop
+
+    def _following(self, state: dict[str, Any], request: SolveRequest) -> Method:
+        """The method that went on when the state was saved."""
+        known = {method.name: method for method in request.followers}
+        if state.get("method") not in known:
+            given = f"{state.get('method')!r:.40} instead of {' or '.join(known)}"
+            raise ProblemFileError(f"{self.path}: damaged {KIND} (method {given})")
+        return known[state["method"]](request.system, request.system.x0)
 
     def _compare(self, marks: Any) -> None:
         """Raise if the file belongs to another system or to other settings."""
@@ -137,6 +155,16 @@ def _restored(state: dict[str, Any], method: Method) -> dict[str, Any]:
     }
 
 
+def _restored_rule(values: Any, rule: Rule) -> dict[str, Any]:
+    """The fields of the loop that belong to its rule, which goes on from its saved numbers."""
+    _check_arrays(values["arrays"], rule.arrays())
+    rule.restore(values["arrays"])
+    share, ended = float(values["share"]), values["ended"]
+    if not 0 < share <= 1 or ended not in ("", *RULED):
+        raise ForgettingError(f"share {share} of the relaxation, ending {ended!r:.40}")
+    return {"rule": rule, "share": share, "ruled": ended}
+
+
 def _measured(values: Any, method: Method) -> Accuracy:
     names = [field.name for field in fields(Accuracy)]
     measured = Accuracy(**checked_fields(Accuracy, dict(zip(names, values, strict=True))))
@@ -174,6 +202,10 @@ def as_checkpoint(path: str | PathLike[str], every: float, request: SolveRequest
         "sets": repr(system.sets),
         "seed": repr(system.seed),
     }
+    if not request.relaxation.constant:
+        marks["relaxation"] = request.relaxation.mark
+    if request.stopping is not None:
+        marks["noise"] = request.stopping.mark
     return Checkpoint(as_path(path, "checkpoint"), marks, every)
 
 

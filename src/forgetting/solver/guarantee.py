@@ -140,7 +140,15 @@ class Terms:
 
 
 def uncovered(
-    sweeper: Sweeper, *, steps: int, method: str, consistent: bool | None, damp: float, sets: int = 0
+    sweeper: Sweeper,
+    *,
+    steps: int,
+    method: str,
+    consistent: bool | None,
+    damp: float,
+    sets: int = 0,
+    ruled: bool = False,
+    relaxed: bool = False,
 ) -> str | None:
     """A sentence on why no theorem of the registry can cover a solve; None if one may."""
     limits = sweeper.limits
@@ -150,6 +158,10 @@ def uncovered(
         return f"no theorem here covers the method {method!r}"
     if len(limits.relations) or len(limits.low) or sets:
         return "no theorem here covers systems with inequalities, bounds on x or convex sets"
+    if ruled:
+        return "no theorem here covers noise, and rules that stop at it"
+    if relaxed:
+        return "no theorem here covers a relaxation that changes"
     if sweeper.average > 1:
         return "no theorem here covers averages of several steps"
     return None if steps else "no step was made"

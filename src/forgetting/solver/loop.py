@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, log, sqrt
 from time import perf_counter
 from typing import Any
 
@@ -16,12 +16,18 @@ from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.orderings.view import rounding_of
 from forgetting.solver.methods import Accuracy, Method
-from forgetting.solver.solution import History
+from forgetting.solver.relaxation import Relaxation
+from forgetting.solver.solution import History, SolveState
+from forgetting.solver.stopping import Rule
 
-WINDOW = 6  # epochs over which progress is judged
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
+SHORTEST = 0.02  # the relaxation below which it is not halved again
+SETTLED = 4  # epochs after which the speed of row steps is judged
+PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need for a change
+START = 5  # sweeps that a change costs
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
+RULED = ("rule", "out of reach", "above the noise")  # how a rule may end a solve
 TALL = 32  # rows for each column after which the residual is estimated within an epoch; 1 where each step takes long
 
 
@@ -36,7 +42,8 @@ class Stops:
         epochs: the largest number of epochs.
         steps: the largest number of visits, or None.
         seconds: the longest time, or None.
-        callback: called with x after every entry of the history; True ends the solve.
+        callback: called after every entry of the history; True ends the solve.
+        sees_state: whether the callback takes a `SolveState`, and not x alone.
     """
 
     residual: float
@@ -45,7 +52,8 @@ class Stops:
     epochs: int
     steps: int | None = None
     seconds: float | None = None
-    callback: Callable[[Array], Any] | None = None
+    callback: Callable[..., Any] | None = None
+    sees_state: bool = False
 
 
 @dataclass
@@ -59,6 +67,10 @@ class Loop:
         seed: of the random numbers of the ordering.
         stall_ends: whether to stop as soon as the residual falls no more, for another method to go on.
         decides: whether x must be accurate enough to say that the system is inconsistent.
+        relaxation: the factor of every step, by epochs; None for that of the sweeper.
+        rule: the rule that stops at the noise, or None.
+        share: the share of the relaxation that is taken: halved where the residual falls no more above the noise.
+        slow_ends: whether to stop where row steps are slower than conjugate gradients on sweeps would be.
     """
 
     method: Method
@@ -67,7 +79,12 @@ class Loop:
     seed: int
     stall_ends: bool = False
     decides: bool = False
+    relaxation: Relaxation | None = None
+    rule: Rule | None = None
+    share: float = 1.0
+    slow_ends: bool = False
     before: float = 0.0  # seconds of earlier runs
+    ruled: str = ""  # how the rule ended the solve
     spent: int = 0  # visits that an earlier method made
     steps: int = 0  # visits made
     rows: int = 0
@@ -86,7 +103,7 @@ class Loop:
         self.epoch_length = sweeper.num_blocks
         m, n = sweeper.shape
         parts = max(1, m // (n if self.ordering.adaptive else TALL * n))
-        parts = 1 if self.method.by_epoch else parts
+        parts = 1 if self.method.by_epoch or self.rule is not None else parts
         several = 1 if sweeper.num_blocks < sweeper.average else sweeper.average  # blocks that belong together
         self.round_length = min(self.epoch_length, -(-self.epoch_length // parts // several) * several)
         rng = np.random.default_rng(self.seed)
@@ -137,6 +154,10 @@ class Loop:
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
         with progress_bar("solving") as report, np.errstate(all="ignore"):  # x may diverge, which is found and said
+            if self.rule is not None and not self.rule.ratios:
+                self.measured = self.method.measure()
+                if self._judged_by_rule():
+                    return "rule"
             while True:
                 ending = (self._limits() if self.left is None else None) or self._round()
                 report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
@@ -148,10 +169,13 @@ class Loop:
 
         The residual is computed anew: a file with the matrix may have changed since.
         """
+        if self.left is None and self.ruled:
+            return self.ruled
+        slow = "slow" if self.left is None and self._slow() else None
         if self.left is not None or self.unchecked or self._judged(self.measured) is None:
-            return None
+            return slow
         self.measured = self.method.measure()
-        return self._judged(self.measured)
+        return self._judged(self.measured) or slow
 
     def _limits(self) -> str | None:
         if self.spent + self.steps >= self.stops.epochs * self.epoch_length:
@@ -172,6 +196,7 @@ class Loop:
         """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
         if self.left is None:
             self.left, self.touched, self.seen = self._next(), 0, np.zeros(len(self.method.sizes))
+        self._relax()
         self._sweep()
         touched, seen, self.left = self.touched, self.seen, None
         self.unchecked += 1
@@ -183,7 +208,7 @@ class Loop:
         estimate = float(np.max(np.sqrt(seen * (m / max(1, touched))) / self.method.sizes)) if touched else np.inf
         self.estimates.append(estimate)
         del self.estimates[: -2 * STUCK]
-        measured = self.method.measure() if self._worth_a_check() else None
+        measured = self.method.measure() if self.rule is not None or self._worth_a_check() else None
         if measured is not None:
             self.measured, self.unchecked = measured, 0
             if not isfinite(measured.residual):
@@ -191,11 +216,84 @@ class Loop:
         seen_residual = estimate if self.method.sees_residuals else np.nan
         residual = seen_residual if measured is None else measured.residual
         self.entries.append((self.epochs, residual, self.seconds, measured is not None))
+        ending = None
+        if self.rule is not None:
+            ending = "rule" if self._judged_by_rule() else self._without_progress()
+            self.ruled = ending or ""
         if self.save is not None:
             self.save(self)
-        if self.stops.callback is not None and self.stops.callback(read_only(self.method.x.copy())):
-            return "callback"
-        return self._judged(measured)
+        if self.stops.callback is not None and self._called(residual, measured):
+            return ending or "callback"
+        return ending or self._judged(measured) or ("slow" if self._slow() else None)
+
+    def _slow(self) -> bool:
+        """Whether conjugate gradients on double sweeps would need fewer sweeps than row steps still need.
+
+        Residuals that fall by the factor q an epoch need log(tol) / log(q) epochs, and with 1 - q^2 as the least
+        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps.
+        """
+        estimates, allowed = self.estimates, self.allowed()
+        if not self.slow_ends or len(estimates) < SETTLED or self.round_length < self.epoch_length:
+            return False
+        rate = sqrt(estimates[-1] / estimates[-3]) if estimates[-3] > 0 else 0.0
+        if not 0 < rate < 1 or not 0 < allowed < estimates[-1]:
+            return False
+        digits = log(estimates[-1] / allowed)
+        return -digits / log(rate) > PAYS * (digits / sqrt(1 - rate**2) + START)
+
+    def _relaxed(self) -> float:
+        """The relaxation of the epoch of the next visit."""
+        assert self.relaxation is not None
+        epoch = (self.spent + self.steps) // self.epoch_length
+        return self.share * self.relaxation.at(epoch, self.rule.ratios if self.rule is not None else ())
+
+    def _relax(self) -> None:
+        """Let the steps of this round have the relaxation of their epoch."""
+        if self.relaxation is None or (self.relaxation.constant and self.share == 1):
+            return
+        relaxation = self._relaxed()
+        self.relaxation.steer(self.method.system.sweeper, self.method.iterate, relaxation)
+        if self.tracked is not None:
+            sweeper: Any = self.method.system.sweeper
+            self.tracked.scale = sweeper.step_scales(self.method.iterate.shrink)
+
+    def _called(self, residual: float, measured: Accuracy | None) -> bool:
+        """Whether the callback ends the solve. The residual of a state is always computed."""
+        assert self.stops.callback is not None
+        x = read_only(np.array(self.method.system.shown(self.method.x)))
+        if not self.stops.sees_state:
+            return bool(self.stops.callback(x))
+        if measured is None:
+            residual = self.method.measure().residual
+        return bool(self.stops.callback(SolveState(x, self.epochs, residual, self.seconds)))
+
+    def _judged_by_rule(self) -> bool:
+        """Whether the rule stops the last right-hand side, by the residual that was just computed."""
+        assert self.rule is not None
+        ahead = self._relaxed() if self.rule.looks_ahead else 0.0
+        return self.rule.judge(self.epochs, self.method, self.method.last_gap, ahead)
+
+    def _without_progress(self) -> str | None:
+        """Shorten the steps if what is above the noise falls no more; a reason to stop if that is of no use."""
+        assert self.rule is not None
+        if self.method.least_squares:
+            return None
+        length = 1.0 if self.relaxation is None else self._relaxed() / self.relaxation.unit
+        if not self.rule.stalled(length):
+            return None
+        system, sweeper = self.method.system, self.method.system.sweeper
+        if system.small and not len(sweeper.limits.relations):
+            step = system.decomposition.correction(sweeper.slack(system.b, self.method.x), self.method.x - system.x0)
+            gap = sweeper.slack(system.b, self.method.x + step)
+            if (self.rule.out_of_reach(gap) == self.rule.running).all():
+                return "out of reach"
+        self.rule.shortened()
+        if sweeper.num_blocks <= max(1, sweeper.average):  # steps of a gradient, which are slow but never go in circles
+            return None
+        if length <= SHORTEST:
+            return "above the noise"
+        self.share /= 2
+        return None
 
     def _sweep(self) -> None:
         """Make the visits that are left of the round; add to the number of rows touched and the squared errors seen."""
@@ -208,7 +306,7 @@ class Loop:
                 made = part[part != NO_UPDATE] if self.ordering.skips else part
                 if len(made):
                     rows = sweeper.rows_in(made)
-                    self.touched, self.rows = self.touched + rows, self.rows + rows
+                    self.touched, self.rows = self.touched + rows, self.rows + rows * self.method.passes
                     self.seen = self.seen + self.method.sweep(made)
                     if self.tracked is not None:
                         self.tracked.moved(int(made[0]))
@@ -233,25 +331,32 @@ class Loop:
         now = self.estimates[-1]
         before = self.estimates[-2] if len(self.estimates) > 1 else now
         rate = min(1.0, now / before) if before > 0 else 1.0
-        if now * rate**0.5 <= self.allowed():
+        # a check is cheap beside an iteration of several sweeps
+        if now * rate ** (0.5 * self.method.passes) <= self.allowed():
             return True
         error = self.method.error() if self.method.least_squares else None
-        return (error is not None and error <= self.stops.normal) or (self.unchecked >= 3 and self._stalled())
+        if error is not None and error <= self.stops.normal:
+            return True
+        return self.unchecked >= 3 and not self.method.tells and self._stalled()
 
     def _stalled(self) -> bool:
         """Whether the estimates of the last epochs fell by less than 3 % an epoch."""
         per_epoch = -(-self.epoch_length // self.round_length)
-        span = WINDOW * (1 if per_epoch == 1 else 2)
+        span = self.method.window * (1 if per_epoch == 1 else 2)
         if len(self.estimates) <= span:
             return False
         recent, earlier = self.estimates[-span // 2 :], self.estimates[-span : -span // 2]
         return bool(np.mean(recent) >= STALLED ** (span / 2) * np.mean(earlier))
 
     def _judged(self, measured: Accuracy | None) -> str | None:
+        if self.method.contradiction is not None:
+            return "contradiction"
         if measured is None:
             return None
         if measured.left <= self.allowed():
             return "solved"
+        if self._settled(measured) and self.rule is not None and self.rule.needs_noise:
+            return "out of reach"
         if self._settled(measured):
             known = self.method.distance()
             if known is None or known.accurate(self.stops.normal):
@@ -265,7 +370,7 @@ class Loop:
     def _settled(self, measured: Accuracy) -> bool:
         """Whether x seems to be a least-squares solution; if `decides`, one that says that no x solves the system."""
         tol, method = self.stops.normal, self.method
-        if not method.least_squares or measured.normal_above(self.allowed()) > tol:
+        if not method.least_squares or measured.normal_above(self.allowed()) > max(tol, method.floor):
             return False
         if not method.estimates:
             return True
@@ -278,7 +383,12 @@ class Loop:
 
         Violations rise and fall on the way to the nearest point, and say nothing.
         """
-        if self.method.least_squares or self.method.system.nearest or len(self.estimates) < 2 * STUCK:
+        if (
+            self.rule is not None
+            or self.method.least_squares
+            or self.method.system.nearest
+            or len(self.estimates) < 2 * STUCK
+        ):
             return False
         return bool(np.mean(self.estimates[-STUCK:]) >= 0.999 * np.mean(self.estimates[-2 * STUCK : -STUCK]))
 
@@ -294,7 +404,13 @@ class Loop:
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
         spent = self.spent + self.steps
-        following = Loop(method, ordering, self.stops, self.seed + 1, before=self.seconds, spent=spent)
+        seed = self.seed + (not self.decides)  # one seed for all that follow the first method
+        following = Loop(method, ordering, self.stops, seed, before=self.seconds, spent=spent)
+        following.stall_ends = self.stall_ends and not method.least_squares
         following.rows, following.entries, following.decides = self.rows, self.entries, True
-        following.save = self.save
+        following.save, following.rule = self.save, self.rule
+        if self.rule is not None:
+            self.rule.shortened()
+        if self.relaxation is not None and not self.relaxation.constant:
+            method.system.sweeper.relax(1.0)
         return following

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -25,14 +25,31 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import in_bytes
 from forgetting.core.numerical import VANISHING
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.files.matrices import read_matrix
+from forgetting.files.matrices import COMPLEX, read_matrix
 from forgetting.files.row_sources import RowSource, block_starts
 from forgetting.orderings import Ordering, Reshuffled
 from forgetting.orderings.base import OrderingLike, as_ordering
 from forgetting.sets import Box, ConvexSet
 from forgetting.solver.block_sweeper import BlockSweeper
-from forgetting.solver.methods import DirectMethod, Method, Multipliers, System, registry
-from forgetting.solver.rows import NO_RELATIONS, Limits, Rows, opened
+from forgetting.solver.loop import Loop, Stops
+from forgetting.solver.methods import (
+    ActiveSet,
+    Cgls,
+    Cgmn,
+    DirectMethod,
+    KaczmarzMethod,
+    Method,
+    Multipliers,
+    Projected,
+    Sirt,
+    System,
+    registry,
+)
+from forgetting.solver.noise import ExactRows, Noise, as_noise, as_weights, scaled
+from forgetting.solver.pairs import as_pairs, is_complex, opened
+from forgetting.solver.relaxation import Relaxation, as_relaxation, settled
+from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
+from forgetting.solver.stopping import Monotone, Stopping, as_stopping
 from forgetting.solver.streams import StreamSweeper
 from forgetting.solver.sweepers import InMemory, RowSweeper
 
@@ -54,12 +71,18 @@ class SolveRequest:
         ordering: in which order blocks are visited.
         name: the name of the method, or "auto".
         blocks: what a block is, in words.
+        relaxation: the factor of every step, by epochs.
+        stopping: the rule that stops at the noise; None if the solve goes on to the tolerance.
+        free: whether blocks, ordering, relaxation and method are left to the solver.
     """
 
     system: System
     ordering: Ordering
     name: str
     blocks: str
+    relaxation: Relaxation
+    stopping: Stopping | None = None
+    free: bool = False
 
     @property
     def seed(self) -> int:
@@ -68,27 +91,63 @@ class SolveRequest:
 
     @property
     def may_switch(self) -> bool:
-        """Whether another method may go on if the residual falls no more, or with damping if x stays where it is.
+        """Whether another method goes on if the residual falls no more, or with damping if x stays where it is.
+
+        A rule stops on the way to the least-squares solution, so that row steps go on until they are of no use to it.
+        """
+        return self.falls_back and self.stopping is None
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether there is another method that may go on.
 
         An ordering that looks at x may avoid rows on purpose, such as corrupted ones.
         """
-        limits = self.system.sweeper.limits
-        equations = not len(limits.relations) and not len(limits.low) and not self.system.sets
-        other = self.system.small or not self.system.damp  # damped systems begin with "multipliers"
-        return self.name == "auto" and equations and other and not self.ordering.adaptive
+        system = self.system
+        if system.limited:  # damped systems begin with the other method
+            relations = system.sweeper.limits.relations
+            aims = not len(relations) or bool((relations == 0).any())  # something is left to minimise
+            other = not system.damp and (system.small or (aims and not system.nearest))
+        else:
+            other = system.small or not system.damp  # damped systems begin with "multipliers"
+        return self.name == "auto" and other and system.exact is None and not self.ordering.adaptive
 
     @property
     def first(self) -> type[Method]:
         """The class of the method that begins."""
-        return _first(self.name, self.system.damp)
+        return _first(self.name, self.system, self.free)
 
     def method(self) -> Method:
         """The method at its start."""
         return self.first(self.system)
 
-    def fallback(self, x: Array) -> Method:
+    def loop(self, stops: Stops) -> Loop:
+        """The loop of the method that begins."""
+        method = self.method()
+        rule = None if self.stopping is None else self.stopping.of(method, method.x)
+        loop = Loop(method, self.ordering, stops, self.seed, self.may_switch, relaxation=self.relaxation, rule=rule)
+        loop.slow_ends = self.may_hurry
+        return loop
+
+    @property
+    def may_hurry(self) -> bool:
+        """Whether conjugate gradients on sweeps may go on where row steps are slow: nothing else was asked for."""
+        return self.free and _sweeps(self.system) and issubclass(self.first, KaczmarzMethod)
+
+    def fallback(self, x: Array, ending: str = "stalled") -> Method:
         """The method that goes on from x where row steps are too slow, or no x solves the system."""
-        return (DirectMethod if self.system.small else Multipliers)(self.system, x)
+        return self.followers[-1 if ending == "slow" else 0](self.system, x)
+
+    @property
+    def followers(self) -> tuple[type[Method], ...]:
+        """The methods that may go on: where the residual falls no more, and last where row steps are slow."""
+        at_once = self.system.small and self.stopping is None  # a rule stops on the way
+        if self.system.limited:
+            return (ActiveSet if at_once else Projected,)
+        if at_once:
+            return (DirectMethod,)
+        # a rule stops row steps, and multipliers take them
+        return (Multipliers,) if self.stopping is not None else (Cgls, Multipliers, Cgmn)
 
 
 def as_request(
@@ -109,44 +168,87 @@ def as_request(
     memory: Any,
     threads: Any,
     seed: Seed,
+    noise: Any = None,
+    weights: Any = None,
+    stop: Any = None,
+    tau: Any = 1.02,
+    residual_shape: Any = None,
+    tol: float = 1e-6,
 ) -> SolveRequest:
     """Check the arguments of `fg.solve`."""
     if as_kind(method, str, "a name such as 'auto' or 'kaczmarz'", "method: ") != "auto":
         registry.get(method)
     budget = BUDGET if memory is None else as_number(memory, "memory", least=0)
-    matrix = opened(A, budget)
+    b, x0 = (read_matrix(v, name, COMPLEX) if _is_path(v) else v for name, v in (("b", b), ("x0", x0)))
+    matrix, unit = opened(A, budget, is_complex(b) or is_complex(x0))
     shape = matrix.shape
-    side, start = _sides(shape, b, x0)
+    count = shape[0] // unit
+    side, start = _sides(shape, b, x0, unit)
+    if noise is not None and weights is not None:
+        raise InvalidInputError("noise= and weights= together: noise= weighs the rows already; leave one of them out")
+    known, factors = as_noise(_noise_of_pairs(noise, count) if unit > 1 else noise, side)
+    factors = as_weights(weights, count) if weights is not None else factors
+    factors = np.repeat(factors, unit) if weights is not None and factors is not None else factors
+    matrix = scaled(matrix, factors)
+    side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
+    stopping = as_stopping(stop, known, tau, tol, residual_shape, count)
+    if unit > 1 and stopping is not None:
+        stopping = replace(stopping, unit=unit)
     if not isinstance(matrix, RowSource):
-        _check_steps(matrix, side)
+        _check_steps(matrix, side, unit)
+    if unit > 1:
+        _check_real(relations, bounds, sets, "A" if is_complex(A) else "b or x0")
     damp = as_number(damp, "damp", least=0, below=LARGEST_DAMP)
     limits = _limits(shape, relations, bounds)
     others = _sets(sets, shape[1])
     limited = len(limits.relations) > 0 or len(limits.low) > 0 or len(others) > 0
     least_squares = method != "auto" and registry.get(method).least_squares
-    if limited and (side.ndim == 2 or damp or least_squares):
+    constrains = method != "auto" and registry.get(method).constrains
+    if limited and (side.ndim == 2 or (least_squares and not constrains)):
         flat = f"one right-hand side, a b of shape ({shape[0]},) and not {side.shape}"
-        what = flat if side.ndim == 2 else "damp = 0" if damp else "method='kaczmarz'"
+        what = flat if side.ndim == 2 else "method='active-set' or 'projected' for least squares"
         raise NotSupportedError(f"inequalities, bounds and sets need {what}")
+    if constrains and not limited:
+        raise NotSupportedError(f"method={method!r} is for bounds, inequalities and sets; there are none")
+    if method == "active-set" and any(convex.inequalities() is None for convex in others):
+        raise NotSupportedError("method='active-set' needs sets that are polyhedra; method='projected' takes them")
     if damp and method != "auto" and not registry.get(method).damps:
-        raise NotSupportedError(f"damp is for the methods 'multipliers', 'averaged' and 'direct', not for {method!r}")
-    several = shape[0] if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
+        raise NotSupportedError(
+            f"damp is for least-squares methods such as 'multipliers' and 'direct', not for {method!r}"
+        )
+    several = count if isinstance(average, str) and average == "all" else as_count(average, "average", least=1)
+    simultaneous = method != "auto" and registry.get(method).simultaneous
+    if simultaneous and (several != 1 or nearest):
+        given = "nearest=True" if several == 1 else "average="
+        raise NotSupportedError(f"method={method!r} averages the rows of a block by its own weights; leave {given} out")
+    relaxed = as_relaxation(relaxation, 2.0 * several)
     options: dict[str, Any] = {
         "limits": limits,
-        "relaxation": as_number(relaxation, "relaxation", above=0, below=2.0 * several),
+        "relaxation": relaxed.number if relaxed.constant else 1.0,
         "average": several,
         "threads": cores() if threads is None else as_count(threads, "threads", least=1),
+        "unit": unit,
     }
-    if damp and method == "averaged" and (several != 1 or options["relaxation"] != 1):
+    if damp and method == "averaged" and (several != 1 or not relaxed.constant or options["relaxation"] != 1):
         raise NotSupportedError("method='averaged' with damp needs relaxation=1 and average=1")
     chosen = None if ordering is None else as_ordering(ordering)
+    unset = chosen is None and isinstance(blocks, str) and blocks == "auto"
+    free = method == "auto" and unset and stopping is None and relaxed.constant and relaxed.number == 1
     if several > 1 and chosen is not None and chosen.adaptive:
         raise NotSupportedError("average= needs an ordering that does not look at x; leave ordering= or average= out")
     number, flag = seed_from(seed), as_flag(nearest, "nearest")
     if isinstance(matrix, RowSource):
         streamed, words = _streamed(matrix, blocks, method, chosen, budget, number, options)
+        if known is not None and len(known.exact):
+            raise NotSupportedError(
+                f"noise: row {known.exact[0] // unit} has none, and A is streamed block by block; give such rows a "
+                "little noise, or memory= for a matrix in memory"
+            )
         system = System(streamed, side, start, damp, flag, number, others)
-        return SolveRequest(system, _first(method, damp).usual_order() if chosen is None else chosen, method, words)
+        order = _usual_order(method, damp) if chosen is None else chosen
+        return _ruled(SolveRequest(system, order, method, words, relaxed, stopping))
+    if simultaneous:
+        blocks = _views(method, blocks, count, residual_shape)
     by_rows = method == "averaged"
     if by_rows and not (isinstance(blocks, str) and blocks in ("auto", "rows")):
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
@@ -154,38 +256,140 @@ def as_request(
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
         raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
     if chosen is None:  # rows that are all zero have no weights
-        chosen = _first(method, damp).usual_order() if matrix.squares.any() else Reshuffled()
-    system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted)
-    return SolveRequest(system, chosen, method, words)
+        chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
+    exact = None if known is None else _exact(matrix, side, known, method, damp, limits)
+    system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted, exact)
+    if simultaneous:
+        words = (
+            "all rows at once"
+            if sweeper.num_blocks == 1
+            else words.replace("projections onto their", "averaged steps towards their")
+        )
+    return _ruled(SolveRequest(system, chosen, method, words, relaxed, stopping, free))
 
 
-def _first(name: str, damp: float) -> type[Any]:
-    """The class of the method that begins."""
+def _ruled(request: SolveRequest) -> SolveRequest:
+    """The request with the relaxation that its blocks ask for, if its rule can stop its method."""
+    stopping, sweeper = request.stopping, request.system.sweeper
+    if stopping is not None and stopping.rule is Monotone and request.method().simultaneous_weights is None:
+        raise NotSupportedError(
+            "stop='monotone' is for methods that make all steps of an epoch from the same x: average='all' with "
+            "blocks='rows', or method='sirt' (no inequalities, sets or exact rows); stop='discrepancy' is for all"
+        )
+    blind = stopping is not None and stopping.noise is None
+    chosen = settled(request.relaxation, sweeper, simultaneous=request.first.simultaneous, blind=blind)
+    return replace(request, relaxation=chosen)
+
+
+def _views(method: str, blocks: Any, rows: int, shape: Any) -> Any:
+    """The blocks of a simultaneous method: all rows together, or the rows of a view."""
+    unset = isinstance(blocks, str) and blocks == "auto"
+    if registry.get(method) is Sirt:
+        if not unset:
+            raise NotSupportedError("method='sirt' makes the steps of all rows at once; method='sart' has blocks=")
+        return rows
+    if unset and shape is not None:
+        return rows // int(shape[0])
+    if isinstance(blocks, str):
+        raise InvalidInputError("method='sart' needs the number of rows of a view: give blocks= or residual_shape=")
+    return blocks
+
+
+def _exact(matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limits: Limits) -> ExactRows | None:
+    """The rows without noise, if there are some."""
+    if not len(noise.exact):
+        return None
+    if damp or not issubclass(registry.get("kaczmarz" if method == "auto" else method), KaczmarzMethod):
+        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs method='kaczmarz', and damp=0")
+    if len(limits.relations):
+        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs rows that are equations")
+    return ExactRows(matrix, b, noise.exact, limits)
+
+
+def _sweeps(system: System) -> bool:
+    """Whether conjugate gradients on sweeps can solve a system, and the matrix is no small one."""
+    sweeper = system.sweeper
+    plain = not system.limited and not system.damp and system.exact is None and system.trusted == 1
+    return plain and sweeper.in_memory and sweeper.row_steps and sweeper.average == 1 and not system.small
+
+
+def _usual_order(name: str, damp: float) -> Ordering:
+    """The ordering unless the user chooses one."""
     auto = "multipliers" if damp else "kaczmarz"
+    order: Ordering = registry.get(auto if name == "auto" else name).usual_order()
+    return order
+
+
+def _first(name: str, system: System, free: bool) -> type[Any]:
+    """The class of the method that begins."""
+    if name == "auto" and system.damp and system.limited:
+        return ActiveSet if system.small else Projected
+    if name == "auto" and free and _sweeps(system) and system.sweeper.shape[0] < system.sweeper.shape[1]:
+        return Cgmn  # rows are few, and are swept often
+    auto = "multipliers" if system.damp else "kaczmarz"
     return registry.get(auto if name == "auto" else name)
 
 
-def _sides(shape: tuple[int, int], b: Any, x0: Any) -> tuple[Array, Array]:
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def _check_real(relations: Any, bounds: Any, sets: Any, what: str) -> None:
+    """Raise if a complex system has constraints: complex numbers have no order."""
+    plain = isinstance(relations, str) and relations == "="
+    named = "bounds" if bounds is not None else "relations" if not plain else "sets" if _some(sets) else None
+    if named is not None:
+        raise NotSupportedError(
+            f"{named}: {what} is complex, and so is x, which has no order and no sets here; for bounds on real and "
+            "imaginary parts solve [[Re A, -Im A], [Im A, Re A]] (Re x, Im x) = (Re b, Im b)"
+        )
+
+
+def _some(sets: Any) -> bool:
+    return isinstance(sets, ConvexSet) or np.size(sets) > 0
+
+
+def _noise_of_pairs(noise: Any, count: int) -> Any:
+    """The noise of the real and of the imaginary part of every row: each has half of the variance."""
+    if noise is None or (isinstance(noise, str | tuple | list) and any(isinstance(part, str) for part in noise)):
+        return noise  # relative: of |b|
+    if np.ndim(noise) == 0:
+        return as_number(noise, "noise", least=0) / np.sqrt(2)
+    given = real_array(noise, "noise")
+    if given.shape != (count,):
+        raise InvalidInputError(f"noise: expected one number for each of {count} rows, got shape {given.shape}")
+    odd = np.flatnonzero(given < 0)
+    if len(odd):
+        raise InvalidInputError(f"noise: the number of row {odd[0]} is {given[odd[0]]:g}; it must not be negative")
+    return np.repeat(given, 2) / np.sqrt(2)
+
+
+def _sides(shape: tuple[int, int], b: Any, x0: Any, unit: int) -> tuple[Array, Array]:
     """The right-hand sides and the start."""
-    m, n = shape
-    b, x0 = (read_matrix(v, name) if isinstance(v, str | PathLike) else v for name, v in (("b", b), ("x0", x0)))
+    m, n = (length // unit for length in shape)
+
+    def checked(given: Any, what: str) -> Array:
+        return as_pairs(given, what) if unit > 1 else real_array(given, what, squares=True)
+
     for name, given in (("b", b), ("x0", x0)):
         if is_sparse(given):
             raise InvalidInputError(f"{name} is sparse; give {name}.toarray()")
-    side = real_array(b, "b", squares=True)
-    if side.ndim not in (1, 2) or len(side) != m or 0 in side.shape:
-        raise InvalidInputError(f"A has {m} rows, but b has shape {side.shape}; expected ({m},), or ({m}, c)")
+    side = checked(b, "b")
+    if side.ndim not in (1, 2) or len(side) != shape[0] or 0 in side.shape:
+        given = np.shape(b) if unit > 1 else side.shape
+        raise InvalidInputError(f"A has {m} rows, but b has shape {given}; expected ({m},), or ({m}, c)")
     totals = np.sum(side * side, axis=0)
     if np.any((totals < VANISHING) & side.any(axis=0)):
         raise InvalidInputError("b: the squares of a right-hand side vanish, its entries are so small; rescale them")
-    shaped = (n, *side.shape[1:])
-    start = np.zeros(shaped) if x0 is None else real_array(x0, "x0", squares=True)
+    shaped = (shape[1], *side.shape[1:])
+    start = np.zeros(shaped) if x0 is None else checked(x0, "x0")
     if start.shape != shaped:
-        raise InvalidInputError(f"x0 has shape {start.shape}; expected {shaped} for A of shape {shape}")
+        given, wanted = np.shape(x0) if unit > 1 else start.shape, (n, *side.shape[1:])
+        raise InvalidInputError(f"x0 has shape {given}; expected {wanted} for A of shape {(m, n)}")
     return np.ascontiguousarray(side), start
 
 
-def _check_steps(rows: Rows, b: Array) -> None:
+def _check_steps(rows: Rows, b: Array, unit: int) -> None:
     """Raise if b_i / |a_i|^2 overflows, or vanishes for all rows: no step could be made."""
     largest = np.abs(b).reshape(len(b), -1).max(axis=1)
     nonzero = (rows.squares > 0) & (largest > 0)
@@ -194,7 +398,8 @@ def _check_steps(rows: Rows, b: Array) -> None:
     if len(steps) and not VANISHING < steps.max() < 1 / VANISHING:
         i = int(np.flatnonzero(nonzero)[np.argmax(steps)])
         raise InvalidInputError(
-            f"row {i} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; rescale A or b"
+            f"row {i // unit} of A has the norm {np.sqrt(rows.squares[i]):.2g} and b the entry {largest[i]:.2g}; "
+            "rescale A or b"
         )
 
 
@@ -253,7 +458,7 @@ def _divided(
     rows: Rows, b: Array, blocks: Any, single: bool, budget: float, options: dict[str, Any]
 ) -> tuple[InMemory, str]:
     """The sweeper of the blocks that were asked for, and what a block is, in words; `single` asks for single rows."""
-    m, n = rows.shape
+    (m, n), unit = rows.shape, options["unit"]
     if isinstance(blocks, str):
         if blocks not in ("auto", "rows"):
             raise InvalidInputError(f"blocks: expected 'auto', 'rows', a number or a partition, got {blocks!r:.40}")
@@ -262,18 +467,21 @@ def _divided(
                 blocks = min(BLOCK_ROWS, max(1, n // 2))
             else:
                 size = int(np.clip(GROUP_BYTES * m // (8 * max(1, rows.entries)), 1, GROUP_ROWS))
-                return RowSweeper(rows, **options, size=size), _counted(size)
+                size -= size % unit if size > unit else size - unit  # pairs stay together
+                return RowSweeper(rows, **options, size=size), _counted(size // unit)
         if isinstance(blocks, str):
-            return RowSweeper(rows, **options, memory=budget), _counted(1)
+            return RowSweeper(rows, **options, size=unit, memory=budget), _counted(1)
     try:
         listed = list(blocks)
     except TypeError:  # not a partition: a number
         size = as_count(blocks, "blocks", least=1)
-        parts = tuple(np.arange(start, min(start + size, m)) for start in range(0, m, size))
+        parts = tuple(np.arange(start, min(start + size * unit, m)) for start in range(0, m, size * unit))
         words = f"blocks of {size} rows, projections onto their solutions"
     else:
-        parts = tuple(as_index(part, m, f"block {i}") for i, part in enumerate(listed))
-        _check_partition(parts, m)
+        parts = tuple(as_index(part, m // unit, f"block {i}") for i, part in enumerate(listed))
+        _check_partition(parts, m // unit)
+        if unit > 1:
+            parts = tuple((unit * part[:, None] + np.arange(unit)).ravel() for part in parts)
         words = f"{len(parts)} given blocks, projections onto their solutions"
     return BlockSweeper(rows, **options, blocks=parts, memory=budget), words
 
@@ -307,15 +515,18 @@ def _streamed(
     if isinstance(blocks, str) and blocks not in ("auto", "rows"):
         raise InvalidInputError(f"blocks: expected 'auto', 'rows' or a number of rows, got {blocks!r:.40}")
     size = None if isinstance(blocks, str) else as_count(blocks, "blocks", least=1)
-    starts = block_starts(source, budget, size)
+    unit = options["unit"]
+    starts = block_starts(source, budget, None if size is None else unit * size)
     longest = int(np.diff(starts).max())
-    if options["average"] > longest:
+    if unit * options["average"] > longest:
         raise NotSupportedError(
-            f"average={options['average']} rows, but a streamed matrix has {longest} rows in memory at a time; "
+            f"average={options['average']} rows, but a streamed matrix has {longest // unit} rows in memory at a time; "
             f"average fewer rows, or {remedy}"
         )
     keep = max(0.0, budget - 4 * longest * source.row_bytes)
-    words = f"{len(starts) - 1} blocks of up to {longest} rows, read one after another; their rows in random order"
+    words = (
+        f"{len(starts) - 1} blocks of up to {longest // unit} rows, read one after another; their rows in random order"
+    )
     return StreamSweeper(source, starts, **options, keep=keep, seed=seed), words
 
 

@@ -1,7 +1,4 @@
-"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need.
-
-`opened` gives the rows of a matrix that a user gives, or the source of one that is too large for memory.
-"""
+"""Rows of a matrix in memory, dense or compressed, with the operations that row-action methods need."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ import numpy as np
 
 from forgetting.compute.row_kernels import row_arrays
 from forgetting.core.arrays import Array, IntArray, as_dense, is_sparse, read_only
-from forgetting.files.matrices import as_matrix, read_matrix
-from forgetting.files.row_sources import RowSource, as_source, is_read_whole
+from forgetting.files.matrices import as_matrix
+from forgetting.files.row_sources import times_rows
 from forgetting.solver import _row_kernels as kernels
 
 NONE = np.empty(0)
@@ -124,6 +121,10 @@ class Rows:
         """Some rows as a dense array."""
         return as_dense(self.matrix[rows])
 
+    def scaled(self, factors: Array) -> Rows:
+        """The rows, multiplied by factors, a copy."""
+        return Rows(times_rows(self.matrix, factors))
+
     def transposed(self) -> Rows:
         """The columns as rows, a copy."""
         return Rows(np.ascontiguousarray(self.matrix.T) if self.by_fours else self.matrix.T.tocsr())
@@ -172,6 +173,25 @@ class Rows:
 
         together(work, panels(x.shape[1]), threads)
         return seen
+
+    def sweep_fours_back(self, b: Array, scale: Array, groups: IntArray, x: Array) -> Array:
+        """The steps of `sweep_fours` in the opposite order."""
+        return np.array([kernels.sweep_fours_back(self.matrix, self._squares_and_products[1], b, scale, groups, x)])
+
+    def normal(self, x: Array, threads: int = 1) -> tuple[Array, Array]:
+        """A x and A^T A x, for one x by one read of the rows."""
+        if x.ndim == 2:
+            product = self.products(x, threads=threads)
+            return product, self.combined(product, threads=threads)
+        products = np.empty(self.shape[0])
+
+        def work(cut: tuple[int, int]) -> Array:
+            total = np.zeros(self.shape[1])
+            kernels.normal(*self._arrays, *cut, x, products, total)
+            return total
+
+        parts = together(work, self._cuts(self.shape[0]), threads)
+        return products, np.asarray(sum(parts))
 
     def products(self, x: Array, order: IntArray = ALL, threads: int = 1) -> Array:
         """a_i.x for the rows in `order`, or for all rows."""
@@ -230,20 +250,3 @@ def as_rows(matrix: Any, what: str = "A") -> Rows:
     array([ 5., 25.])
     """
     return Rows(as_matrix(matrix, what))
-
-
-def opened(matrix: Any, budget: float) -> Rows | RowSource:
-    """The rows of a matrix in memory, or the source of a matrix that takes more than half of the budget.
-
-    Arrays in memory stay there, whatever they take. A file that is not .npy is read as a whole.
-
-    >>> opened([[1.0, 2.0]], 0.0).shape
-    (1, 2)
-    """
-    if is_read_whole(matrix):
-        return as_rows(read_matrix(matrix), str(matrix))
-    source = as_source(matrix)
-    if source is None:
-        return as_rows(matrix)
-    loaded = source.loaded(budget)
-    return source if loaded is None else Rows(loaded)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from threading import Lock, Thread
 from typing import ClassVar
 
@@ -30,6 +31,7 @@ class StreamSweeper(Sweeper):
         starts: the first row of every block, and the number of rows.
         limits, relaxation, average: as for matrices in memory; averages are over rows of a block.
         threads: the number of threads; with more than one, a thread reads the next block.
+        unit: the rows that stand for one row of the given matrix.
         keep: bytes for blocks that stay in memory.
         seed: of the random orders.
     """
@@ -42,6 +44,7 @@ class StreamSweeper(Sweeper):
     relaxation: float = 1.0
     average: int = 1
     threads: int = 1
+    unit: int = 1
     keep: float = 0.0
     seed: int = 0
     visited: int = 0  # the number of the next visit
@@ -51,7 +54,7 @@ class StreamSweeper(Sweeper):
         self._kept: dict[int, Rows] = {}
         self._kept_bytes = 0.0
         self._reading: dict[int, Future[Rows]] = {}
-        self._squares: dict[int, float] = {}
+        self._squares: dict[int, Array] = {}  # of the rows of blocks that were read
         self._next: int | None = None
         self._lock = Lock()  # a user's object need not be safe for several threads
 
@@ -95,7 +98,7 @@ class StreamSweeper(Sweeper):
         if rows is None:
             ahead = self._reading.pop(block, None)
             rows = self._read(block) if ahead is None else ahead.result()
-            self._squares[block] = float(rows.squares.sum())
+            self._squares[block] = rows.squares
             size = (16.0 if is_sparse(rows.matrix) else 8.0) * (rows.entries + rows.shape[0])
             if self._kept_bytes + size <= self.keep:
                 self._kept[block] = rows
@@ -124,9 +127,10 @@ class StreamSweeper(Sweeper):
         upcoming = [*visits.tolist()[1:], self._next]
         for block, following in zip(visits.tolist(), upcoming, strict=True):
             rows, span = self._rows(block, following), self._span(block)
-            order = np.random.default_rng([self.seed, self.visited]).permutation(rows.shape[0])
+            order = np.random.default_rng([self.seed, self.visited]).permutation(rows.shape[0] // self.unit)
             own = Iterate(iterate.x, iterate.duals[span], iterate.clipped, iterate.shrink)
             options = {"relaxation": self.relaxation, "average": self.average, "threads": self.threads}
+            options |= {"unit": self.unit, "size": self.unit}
             seen += RowSweeper(rows, self.limits.of_rows(span), **options).sweep(order, b[span], own)  # type: ignore[arg-type]
             self.visited += 1
         return seen
@@ -134,11 +138,17 @@ class StreamSweeper(Sweeper):
     # ------------------------------------------------------------------------------------------ passes over the matrix
 
     @cached_property
-    def squares_sum(self) -> float:
-        """The sum of the squares of all entries; blocks that were never read are read."""
+    def row_squares(self) -> Array:
+        """|a_i|^2 of every row; blocks that were never read are read."""
         for _ in self._pass([block for block in range(self.num_blocks) if block not in self._squares]):
             pass
-        return float(sum(self._squares[block] for block in range(self.num_blocks)))
+        return np.concatenate([self._squares[block] for block in range(self.num_blocks)])
+
+    @cached_property
+    def squares_sum(self) -> float:
+        """The sum of the squares of all entries; blocks that were never read are read."""
+        squares = self.row_squares
+        return float(sum(float(squares[first:last].sum()) for first, last in pairwise(self.starts.tolist())))
 
     def slack(self, b: Array, x: Array) -> Array:
         slack = np.empty_like(b)
@@ -158,6 +168,13 @@ class StreamSweeper(Sweeper):
             gap[span] = self.limits.of_rows(span).missed(b[span] - rows.products(x, threads=self.threads))
             total += rows.combined(gap[span], threads=self.threads)
         return gap, total
+
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        product, total = np.empty((self.shape[0], *x.shape[1:])), np.zeros_like(x)
+        for span, rows in self._pass():
+            product[span] = rows.products(x, threads=self.threads)
+            total += rows.combined(product[span], threads=self.threads)
+        return product, total
 
     def weighted_gram(self, weights: Array) -> Array | None:
         """None: products of all rows would take a pass over the source."""

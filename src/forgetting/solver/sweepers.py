@@ -44,6 +44,7 @@ class Sweeper(ABC):
         relaxation: the factor of every step.
         average: how many blocks make their steps from the same x; their average is taken.
         threads: the number of threads; no result depends on it.
+        unit: the rows that stand for one row of the given matrix, and are visited together: 2 if it is complex, else 1.
         in_memory: whether the matrix lies in memory.
         row_steps: whether the rows of a block make their steps one after another; else a visit projects onto the block.
     """
@@ -56,6 +57,12 @@ class Sweeper(ABC):
     relaxation: float
     average: int
     threads: int
+    unit: int
+
+    @property
+    def units(self) -> int:
+        """The number of rows of the given matrix."""
+        return self.shape[0] // self.unit
 
     @property
     @abstractmethod
@@ -87,6 +94,15 @@ class Sweeper(ABC):
     def squares_sum(self) -> float:
         """The sum of the squares of all entries."""
 
+    @property
+    @abstractmethod
+    def row_squares(self) -> Array:
+        """|a_i|^2 of every row."""
+
+    def relax(self, relaxation: float) -> None:
+        """Let the factor of the steps to come be this one."""
+        self.relaxation = relaxation
+
     @abstractmethod
     def slack(self, b: Array, x: Array) -> Array:
         """b - A x."""
@@ -103,6 +119,11 @@ class Sweeper(ABC):
         """The gap and A^T gap, by one pass if the matrix is streamed."""
         gap = self.gap(b, x)
         return gap, self.back(gap)
+
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        """A x and A^T A x, by one pass if the matrix is streamed; relations of rows do not count."""
+        product = -self.slack(np.zeros((self.shape[0], *x.shape[1:])), x)
+        return product, self.back(product)
 
     @abstractmethod
     def columns(self) -> Sweeper:
@@ -130,9 +151,14 @@ class InMemory(Sweeper):
     relaxation: float = 1.0
     average: int = 1
     threads: int = 1
+    unit: int = 1
 
     def __post_init__(self) -> None:
         self.shape = self.rows.shape
+
+    def of_units(self, values: Array) -> Array:
+        """The root of the sum of squares of the numbers of each unit of rows."""
+        return np.abs(values) if self.unit == 1 else np.linalg.norm(values.reshape(-1, self.unit), axis=1)
 
     @property
     def _share(self) -> int:
@@ -151,11 +177,22 @@ class InMemory(Sweeper):
     def squares_sum(self) -> float:
         return float(self.rows.squares.sum())
 
+    @property
+    def row_squares(self) -> Array:
+        return self.rows.squares
+
     def slack(self, b: Array, x: Array) -> Array:
         return b - self.rows.products(x, threads=self.threads)
 
     def back(self, gap: Array) -> Array:
         return self.rows.combined(gap, threads=self.threads)
+
+    def normal(self, x: Array) -> tuple[Array, Array]:
+        return self.rows.normal(np.ascontiguousarray(x), self.threads)
+
+    def sweep_back(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
+        """The steps of `sweep` in the opposite order, for equations without duals."""
+        return self.sweep(visits[::-1], b, iterate)
 
     def marks(self) -> dict[str, str]:
         sample = sampled_rows(self.shape[0])
@@ -193,7 +230,7 @@ class InMemory(Sweeper):
             total += as_dense(scaled @ part)
         return total
 
-    def _clip(self, iterate: Iterate) -> None:
+    def clip(self, iterate: Iterate) -> None:
         """Move x into its bounds; for a nearest point, remember what was cut off."""
         if len(self.limits.low):
             wanted = iterate.x + iterate.clipped if len(iterate.clipped) else iterate.x.copy()
@@ -212,7 +249,7 @@ class RowSweeper(InMemory):
 
     size: int = 1
     memory: float = 2.0**30
-    _shrink: float = -1.0  # to which the scales belong
+    _of: tuple[float, float] = (-1.0, 0.0)  # the shrink and the relaxation to which the scales belong
     _scales: Array = field(default_factory=lambda: NONE, repr=False)
 
     @property
@@ -221,7 +258,7 @@ class RowSweeper(InMemory):
 
     @cached_property
     def norms(self) -> Array | None:
-        return np.sqrt(self.rows.squares) if self.size == 1 else None
+        return np.sqrt(self.rows.squares[:: self.unit]) if self.size == self.unit else None
 
     def rows_in(self, visits: IntArray) -> int:
         last = self.shape[0] - (self.num_blocks - 1) * self.size
@@ -233,6 +270,11 @@ class RowSweeper(InMemory):
     def _order(self, visits: IntArray) -> IntArray:
         if self.size == 1:
             return visits
+        if visits.min(initial=0) < 0:  # rows of a ridge, one by one
+            lengths = np.where(visits < 0, 1, self.size)
+            firsts = np.where(visits < 0, visits, visits * self.size)
+            within = np.arange(lengths.sum()) - np.repeat(lengths.cumsum() - lengths, lengths)
+            return np.asarray(np.repeat(firsts, lengths) + within)
         order = (visits[:, None] * self.size + np.arange(self.size)).ravel()
         return order[order < self.shape[0]]
 
@@ -241,13 +283,14 @@ class RowSweeper(InMemory):
         plain = not len(self.limits.relations) and not len(self.limits.low) and self.average == 1
         return plain and self.size == 4 and self.rows.by_fours
 
-    def _scale(self, shrink: float) -> Array:
-        if shrink != self._shrink:
-            self._shrink, self._scales = shrink, scales(self.rows.squares, shrink, self.relaxation)
+    def step_scales(self, shrink: float) -> Array:
+        """The factor of the error of every row in its step."""
+        if (shrink, self.relaxation) != self._of:
+            self._of, self._scales = (shrink, self.relaxation), scales(self.rows.squares, shrink, self.relaxation)
         return self._scales
 
     def sweep(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
-        scale = self._scale(iterate.shrink)
+        scale = self.step_scales(iterate.shrink)
         if self._by_fours and iterate.x.ndim == 1:
             return self.rows.sweep_fours(b, scale, iterate.shrink, visits, iterate.x, iterate.duals)
         order = self._order(visits)
@@ -255,9 +298,17 @@ class RowSweeper(InMemory):
             state = (iterate.x, iterate.duals, iterate.clipped)
             return self.rows.sweep(b, scale, iterate.shrink, self.limits, order, *state, threads=self.threads)
         seen = np.zeros(1 if iterate.x.ndim == 1 else iterate.x.shape[1])
-        for start in range(0, len(order), self.average):
-            seen += self._together(order[start : start + self.average], scale, b, iterate)
+        several = self.average * self.unit
+        for start in range(0, len(order), several):
+            seen += self._together(order[start : start + several], scale, b, iterate)
         return seen
+
+    def sweep_back(self, visits: IntArray, b: Array, iterate: Iterate) -> Array:
+        scale = self.step_scales(0.0)
+        if self._by_fours and iterate.x.ndim == 1:
+            return self.rows.sweep_fours_back(b, scale, visits, iterate.x)
+        order = np.ascontiguousarray(self._order(visits)[::-1])
+        return self.rows.sweep(b, scale, 0.0, Limits(), order, iterate.x, threads=self.threads)
 
     def _together(self, order: IntArray, scale: Array, b: Array, iterate: Iterate) -> Array:
         """The average of the steps of these rows, all from the same x."""
@@ -278,23 +329,23 @@ class RowSweeper(InMemory):
         iterate.x += self.rows.combined(steps, order, self.threads)
         if iterate.duals.size:
             np.add.at(iterate.duals, order, steps)
-        self._clip(iterate)
+        self.clip(iterate)
         return np.atleast_1d(np.sum(error * error, axis=0))
 
     def tracked(self, b: Array, x: Array) -> Tracked | None:
         """The gaps of all rows, kept up to date step by step; None if a step adds more than a multiple of a row."""
-        plain = self.average == 1 and self.size == 1 and x.ndim == 1
+        plain = self.average == 1 and self.size == self.unit and x.ndim == 1
         if not plain or len(self.limits.relations) or len(self.limits.low):
             return None
-        return Tracked(self.rows, b, x, scales(self.rows.squares, 0.0, self.relaxation), self.memory)
+        return Tracked(self, b, x)
 
     def distances(self, b: Array, x: Array) -> Array:
-        gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares
+        gap, squares = np.sqrt(2 * self.losses(b, x)), self.rows.squares[:: self.unit]
         return np.divide(gap, np.sqrt(squares), out=np.zeros_like(gap), where=squares > 0)
 
     def losses(self, b: Array, x: Array) -> Array:
         gap = self.gap(b, x)
-        return 0.5 * gap**2 if gap.ndim == 1 else np.asarray(0.5 * np.sum(gap**2, axis=1))
+        return np.asarray(0.5 * np.sum(gap.reshape(self.units, -1) ** 2, axis=1))
 
 
 class Tracked:
@@ -304,20 +355,25 @@ class Tracked:
     visit costs m operations and not a pass over the matrix.
     """
 
-    def __init__(self, rows: Rows, b: Array, x: Array, scale: Array, memory: float) -> None:
-        self.rows, self.b, self.scale = rows, b, scale
+    def __init__(self, sweeper: RowSweeper, b: Array, x: Array) -> None:
+        self.rows, self.b, self.sweeper = sweeper.rows, b, sweeper
         self.products: dict[int, Array] = {}
-        self.most = int(memory / (8.0 * rows.shape[0]))
-        norms = np.sqrt(rows.squares)
+        self.most = int(sweeper.memory / (8.0 * self.rows.shape[0]))
+        norms = np.sqrt(self.rows.squares[:: sweeper.unit])
         self._inverse_norms = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0)
+        self.scale = sweeper.step_scales(0.0)
         self.refresh(x)
 
     def refresh(self, x: Array) -> None:
         """Compute all gaps anew, so that rounding errors do not add up."""
         self.gap = self.b - self.rows.products(x)
 
-    def moved(self, row: int) -> None:
-        """Note the step of a row."""
+    def moved(self, block: int) -> None:
+        """Note the step of a row, or of a pair of rows."""
+        for row in range(block * self.sweeper.unit, (block + 1) * self.sweeper.unit):
+            self._step(row)
+
+    def _step(self, row: int) -> None:
         product = self.products.get(row)
         if product is None:
             product = self.rows.products(self.rows.dense([row])[0])
@@ -327,11 +383,11 @@ class Tracked:
 
     def distances(self) -> Array:
         """The distance from x to the solutions of every row."""
-        return np.abs(self.gap) * self._inverse_norms
+        return self.sweeper.of_units(self.gap) * self._inverse_norms
 
     def losses(self) -> Array:
         """Half the squared residual of every row."""
-        return 0.5 * self.gap**2
+        return 0.5 * self.sweeper.of_units(self.gap) ** 2
 
 
 def scales(squares: Array, shrink: float, relaxation: float) -> Array:

@@ -12,6 +12,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.orderings import Ordering, TaskView, laws
 from forgetting.solver.methods.base import Accuracy, Method, Moves, System, norm, registry
+from forgetting.solver.sweepers import scales
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class KaczmarzMethod(Method):
     """
 
     name = "kaczmarz"
-    usual_order = DrawnOnce
+    usual_order: ClassVar[type[Ordering]] = DrawnOnce
     sees_residuals = True
     streams = True
 
@@ -71,8 +72,14 @@ class KaczmarzMethod(Method):
         self.cuts = np.zeros((len(system.sets) if system.nearest else 0, *self.iterate.x.shape))
         self.moves = Moves(self.iterate.x)
 
+    def _steps(self, visits: IntArray) -> Array:
+        """Make the steps of visited blocks; the sum of the squared errors seen, for each right-hand side."""
+        return self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+
     def sweep(self, visits: IntArray) -> Array:
-        seen = self.system.sweeper.sweep(visits, self.system.b, self.iterate)
+        seen = self._steps(visits)
+        if self.system.exact is not None:
+            self.system.exact.project(self.iterate.x)
         for i, convex in enumerate(self.system.sets):
             wanted = self.iterate.x + self.cuts[i] if len(self.cuts) else self.iterate.x
             self.iterate.x = np.array(convex.nearest(wanted))
@@ -82,7 +89,15 @@ class KaczmarzMethod(Method):
 
     @property
     def by_rows(self) -> bool:
-        return not self.system.sets
+        return not self.system.sets and self.system.exact is None
+
+    @property
+    def simultaneous_weights(self) -> tuple[Array, Array] | None:
+        sweeper = self.system.sweeper
+        rows = sweeper.row_steps and sweeper.in_memory and sweeper.num_blocks == sweeper.shape[0]
+        if not rows or sweeper.average < sweeper.num_blocks or len(sweeper.limits.relations) or not self.by_rows:
+            return None
+        return scales(sweeper.row_squares, 0.0, 1.0 / sweeper.num_blocks), np.ones(sweeper.shape[1])
 
     def end_epoch(self) -> None:
         if len(self.cuts):
@@ -90,16 +105,20 @@ class KaczmarzMethod(Method):
 
     def measure(self) -> Accuracy:
         measured = super().measure()
-        left = max([measured.left, *(convex.distance(self.x) / self._size for convex in self.system.sets)])
-        limits = self.system.sweeper.limits
-        if self.system.sets and len(limits.low):  # a projection onto a set may leave the bounds
-            left = max(left, norm(self.x - np.clip(self.x, limits.low, limits.high)) / self._size)
+        left = max(measured.left, self.off(self.x))
         if self.system.nearest:
             left = max(left, self._duality_gap())
         if len(self.cuts):  # the duality gap of other sets is not known
             error = self.moves.error()
             left = np.inf if error is None else max(left, error)
         return replace(measured, left=left)
+
+    def off(self, x: Array) -> float:
+        sets, limits = self.system.sets, self.system.sweeper.limits
+        off = max((convex.distance(x) for convex in sets), default=0.0)
+        if sets and len(limits.low):  # a projection onto a set may leave the bounds
+            off = max(off, norm(x - np.clip(x, limits.low, limits.high)))
+        return off / self._size
 
     @property
     def _size(self) -> float:

@@ -35,7 +35,7 @@ class LeastSquares(Method):
 
     def measure(self) -> Accuracy:
         gap, back = self.system.sweeper.gap_and_back(self.system.b, self.x)
-        missed = norms(gap)
+        self.last_gap, missed = gap, norms(gap)
         damp, moved = self.system.damp, self.x - self.system.x0
         damped = np.hypot(missed, damp * norms(moved))
         size = np.hypot(self.frobenius, damp * np.sqrt(len(moved))) or 1.0  # |A| and |r| with the rows of damping
@@ -296,7 +296,8 @@ class Averaged(LeastSquares):
     def _with_ridge(self, visits: IntArray) -> IntArray:
         """The visits with steps of the rows damp e_j among them, as often as their norms ask; -1 - j is row j."""
         n = self.system.sweeper.shape[1]
-        ridge, rows = n * self.system.damp**2, self.system.sweeper.squares_sum
+        unit = self.system.sweeper.unit  # rows that one visit takes together
+        ridge, rows = unit * n * self.system.damp**2, self.system.sweeper.squares_sum
         if rows == 0:
             return visits
         rng = np.random.default_rng([self.system.seed, self.epochs, self.count])

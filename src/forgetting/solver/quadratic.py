@@ -1,0 +1,197 @@
+"""Least squares over a polyhedron, for matrices that are small enough for a factorisation.
+
+min |M x - c|^2 over {x: G x >= h}, and of its minimisers the one nearest to a point. With M = Q R the unknowns z = R x
+make it a projection onto a polyhedron, which `fg.Polyhedron` finds by an active-set method, with a certificate if the
+polyhedron is empty. Where M has no full column rank, or nearly none, proximal steps min |M x - c|^2 + e^2 |x - p|^2,
+p <- x, lead to a minimiser: they converge for every e, and fast for the active rows of a quadratic program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from forgetting.core.arrays import Array
+from forgetting.core.numerical import EPS, rank_tolerance
+from forgetting.errors import ForgettingError
+from forgetting.sets import Polyhedron
+
+STEEP = 1e-5  # least singular value of R, relative to the largest: what is smaller is left to proximal steps
+STEPS = 40  # proximal steps, at most
+CLOSE = 1e-10  # a row holds with equality if its slack is this share of the size of the data
+POLISH = 60  # steps on the active rows, at most
+FINE = 64  # the share of the bound on rounding errors of the gradient that is typical of them
+BASES = 4  # points, at most, from which proximal steps count
+SURE = 1e-9  # a multiplier above this share of the largest is not 0
+
+
+@dataclass(frozen=True)
+class Minimiser:
+    """A minimiser of |M x - c|^2 over {x: G x >= h}.
+
+    Attributes:
+        point: x.
+        multipliers: y >= 0, and 0 for rows that do not hold with equality.
+        residual: |M^T (M x - c) - G^T y|, which is 0 at a minimiser.
+        unique: whether there is no other minimiser.
+        curvature: the least s with |M d|^2 >= s |d|^2 for all d; 0 if M has no full column rank.
+    """
+
+    point: Array
+    multipliers: Array
+    residual: float
+    unique: bool
+    curvature: float
+
+
+def least_squares_over(M: Array, c: Array, G: Array, h: Array, start: Array) -> Minimiser:
+    """The minimiser of |M x - c|^2 over {x: G x >= h} that is nearest to `start`; rows of G have norm 1.
+
+    Raises `InfeasibleError` if there is no such x.
+
+    >>> found = least_squares_over(np.ones((1, 2)), np.array([3.0]), -np.eye(2), np.array([-1.0, -5.0]), np.zeros(2))
+    >>> found.point.round(12).tolist(), found.unique, found.residual < 1e-12
+    ([1.0, 2.0], False, True)
+    """
+    if not M.any():
+        nearest = Polyhedron(G, h).nearest(start) if len(h) else start.copy()
+        return Minimiser(nearest, np.zeros(len(h)), 0.0, False, 0.0)
+    problem = _Problem(M, c, G, h)
+    found = problem.proximal(start)
+    if problem.left(*found) > problem.rounding(found[0]) / FINE:
+        found = min([found, problem.polished(*found)], key=lambda pair: problem.left(*pair))
+    x, y = found
+    point, unique = problem.nearest(x, y, start)
+    if not unique and problem.left(point, y) > max(2 * problem.left(x, y), problem.rounding(x)):
+        point = x
+    return Minimiser(point, y, float(np.linalg.norm(problem.gradient(point) - G.T @ y)), unique, problem.curvature)
+
+
+class _Problem:
+    """Least squares over a polyhedron: the steps towards a minimiser, and what is left of optimality."""
+
+    def __init__(self, M: Array, c: Array, G: Array, h: Array) -> None:
+        self.M, self.c, self.G, self.h = M, c, G, h
+        n = M.shape[1]
+        singular, right = np.linalg.svd(M, full_matrices=len(M) < n)[1:]
+        self.largest = float(singular[0])
+        rank = int(np.sum(singular > rank_tolerance(M.shape) * self.largest))
+        self.null = right[rank:].T  # M is 0 there
+        self.curvature = float(singular[-1]) ** 2 if rank == n else 0.0
+        self.pull = 0.0 if rank == n and singular[-1] > STEEP * self.largest else STEEP * self.largest
+
+    # ----------------------------------------------------------------------------------------------------- measures
+
+    def gradient(self, x: Array) -> Array:
+        """M^T (M x - c)."""
+        product: Array = self.M.T @ (self.M @ x - self.c)
+        return product
+
+    def close(self, x: Array) -> float:
+        """The slack up to which a row holds with equality, and the most by which it may be missed."""
+        return CLOSE * float(np.linalg.norm(x) + np.max(np.abs(self.h), initial=0.0))
+
+    def left(self, x: Array, y: Array) -> float:
+        """What is left of the optimality conditions: of the gradient, and of slacks in the same units."""
+        slack = self.G @ x - self.h
+        off = float(np.max(np.where(y > 0, np.abs(slack), -slack), initial=0.0))
+        return float(np.linalg.norm(self.gradient(x) - self.G.T @ y)) + self.largest**2 * off * (off > self.close(x))
+
+    def rounding(self, x: Array) -> float:
+        """The size of rounding errors of the gradient."""
+        return 64 * EPS * self.largest * (float(np.linalg.norm(self.c)) + self.largest * float(np.linalg.norm(x)))
+
+    def used(self, x: Array, y: Array) -> Any:
+        """The rows with a multiplier that is not 0."""
+        return np.flatnonzero(y > max(SURE * np.max(y, initial=0.0), self.rounding(x), 2 * self.left(x, y)))
+
+    # ------------------------------------------------------------------------------------------------------- steps
+
+    def proximal(self, start: Array) -> tuple[Array, Array]:
+        """A minimiser and its multipliers by proximal steps, each a projection; by one if M has full column rank."""
+        n = self.M.shape[1]
+        frame, triangle = np.linalg.qr(np.concatenate([self.M, self.pull * np.eye(n)]) if self.pull else self.M)
+        rows = solve_triangular(triangle, self.G.T, trans="T").T
+        warm, best, least = None, (start, np.zeros(len(self.h))), np.inf
+        for _ in range(BASES):  # z counts from a base: the nearer it is, the smaller are rounding errors
+            base, before = best[0], least
+            (x, y), side = best, self.c - self.M @ base
+            region = Polyhedron(rows, self.h - self.G @ base, check=False) if len(self.h) else None
+            for _ in range(STEPS if self.pull else 1):
+                z = frame.T @ (np.concatenate([side, self.pull * (x - base)]) if self.pull else side)
+                if region is not None:
+                    found = region.project_full(z, warm)
+                    z, y, warm = found.point, found.multipliers, found.warm
+                x = base + solve_triangular(triangle, z)
+                size = self.left(x, y)
+                slow = size > 0.5 * least
+                if size < least:
+                    best, least = (x, y), size
+                if slow or size <= self.rounding(x):
+                    break
+            if least > 0.1 * before or least <= self.rounding(x):
+                break
+        return best
+
+    def polished(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """A minimiser and its multipliers by steps on the active rows, from a point near one: a primal active set."""
+        active = self.used(x, y).tolist()
+        multipliers = y
+        for _ in range(POLISH):
+            rows = self.G[active]
+            free = null_space(rows, self.M.shape[1])
+            if active:
+                x = x + np.linalg.lstsq(rows, self.h[active] - rows @ x)[0]
+            step = free @ np.linalg.lstsq(self.M @ free, self.c - self.M @ x, rcond=rank_tolerance(self.M.shape))[0]
+            along, slack = self.G @ step, np.maximum(self.G @ x - self.h, 0.0)
+            along[active] = 0.0
+            shrinking = along < -CLOSE * (float(np.linalg.norm(step)) or 1.0)
+            times = np.divide(slack, -along, out=np.full(len(along), np.inf), where=shrinking)
+            first = int(np.argmin(times)) if len(times) else 0
+            if len(times) and times[first] < 1.0:
+                x = x + times[first] * step
+                active.append(first)
+                continue
+            x, multipliers = x + step, np.zeros(len(self.h))
+            if not active:
+                break
+            weights = np.linalg.lstsq(rows.T, self.gradient(x))[0]
+            multipliers[active] = np.maximum(weights, 0.0)
+            if weights.min() >= -SURE * np.abs(weights).max():
+                break
+            active.pop(int(np.argmin(weights)))
+        return x, multipliers
+
+    def nearest(self, x: Array, y: Array, start: Array) -> tuple[Array, bool]:
+        """Of all minimisers the one nearest to `start`, from one of them; and whether there is only one.
+
+        All have the same M x and the same multipliers, so that rows with a multiplier hold with equality.
+        """
+        if not self.null.shape[1]:
+            return x, True
+        flat = self.null @ null_space(self.G[self.used(x, y)] @ self.null, self.null.shape[1])
+        if not flat.shape[1]:
+            return x, True
+        wanted, rows = flat.T @ (start - x), self.G @ flat
+        seen = np.linalg.norm(rows, axis=1) > CLOSE  # other rows do not change
+        if seen.any():
+            slack = np.maximum(self.G[seen] @ x - self.h[seen], 0.0)
+            slack[slack <= self.close(x)] = 0.0
+            try:
+                wanted = Polyhedron(rows[seen], -slack, check=False).nearest(wanted)
+            except ForgettingError:  # rows that agree up to rounding
+                return x, False
+        return x + flat @ wanted, False
+
+
+def null_space(rows: Array, n: int) -> Array:
+    """An orthonormal basis of the vectors that all rows are orthogonal to."""
+    if not len(rows) or not n:
+        return np.eye(n)
+    singular, right = np.linalg.svd(rows, full_matrices=True)[1:]
+    rank = int(np.sum(singular > rank_tolerance(rows.shape) * max(singular[0], 1.0)))
+    null: Array = right[rank:].T
+    return null

@@ -1,0 +1,274 @@
+"""Least squares over bounds, inequalities and sets, against conditions of optimality, nnls, lsq_linear and a QP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear, nnls
+from scipy.sparse import csr_array
+from tests.effort import rounds
+
+import forgetting as fg
+from forgetting.solver.methods import base
+from forgetting.solver.quadratic import least_squares_over
+
+
+@dataclass
+class Problem:
+    """min |A x - b|^2 + damp^2 |x - x0|^2 over low <= x <= high and B x >= c, of which there are points."""
+
+    A: np.ndarray
+    b: np.ndarray
+    B: np.ndarray
+    c: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    damp: float
+    x0: np.ndarray
+
+    @property
+    def objective(self) -> tuple[np.ndarray, np.ndarray]:
+        n = self.A.shape[1]
+        return np.concatenate([self.A, self.damp * np.eye(n)]), np.concatenate([self.b, self.damp * self.x0])
+
+    @property
+    def region(self) -> tuple[np.ndarray, np.ndarray]:
+        """G x >= h, with rows of norm 1."""
+        eye, sides = np.eye(self.A.shape[1]), [(self.B, self.c)]
+        for sign, ends in ((1, self.low), (-1, self.high)):
+            kept = np.isfinite(ends)
+            sides.append((sign * eye[kept], sign * ends[kept]))
+        G, h = (np.concatenate(parts) for parts in zip(*sides, strict=True))
+        norms = np.linalg.norm(G, axis=1)
+        return G / norms[:, None], h / norms
+
+    def solve(self, kind=np.asarray, **options) -> fg.solver.Solution:
+        rows = kind(np.concatenate([self.A, self.B]))
+        relations = ["="] * len(self.b) + [">="] * len(self.c)
+        sides = np.concatenate([self.b, self.c])
+        given = {"relations": relations if len(self.c) else "=", "bounds": (self.low, self.high), "x0": self.x0}
+        return fg.solve(rows, sides, damp=self.damp, **given, **options)
+
+
+def problem(seed: int) -> Problem:
+    """Problems with and without solutions of A x = b, of any rank, with doubled and integer rows, tight constraints."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 30), rng.integers(2, 20)
+    rank = min(m, n) if rng.random() < 0.5 else rng.integers(1, min(m, n) + 1)
+    A = rng.standard_normal((m, rank)) @ rng.standard_normal((rank, n))
+    A = np.round(A) if rng.random() < 0.3 else A
+    A = np.repeat(A, 2, axis=0) if rng.random() < 0.2 else A
+    A = A * np.logspace(0, -int(rng.integers(1, 5)), n) if rng.random() < 0.2 else A
+    low, high, B = np.full(n, -np.inf), np.full(n, np.inf), np.zeros((0, n))
+    inside = rng.standard_normal(n)
+    kind = rng.choice(["nonnegative", "box", "rows", "both"])
+    if kind in ("nonnegative", "both"):
+        low, inside = np.zeros(n), np.abs(inside) * (rng.random(n) < 0.7)
+    if kind == "box":
+        low, high = inside - rng.random(n) * (rng.random(n) < 0.7), inside + rng.random(n) * (rng.random(n) < 0.7)
+    if kind in ("rows", "both"):
+        B = rng.standard_normal((rng.integers(1, 2 * n), n))
+        B = np.round(B) if rng.random() < 0.4 else B
+        B = B[B.any(axis=1)] if B.any() else np.ones((1, n))
+        B = np.repeat(B, 2, axis=0) if rng.random() < 0.3 else B
+    c = B @ inside - rng.random(len(B)) * (rng.random(len(B)) < 0.5)
+    noise = 0.0 if rng.random() < 0.3 else rng.choice([0.01, 1.0, 10.0])
+    b = A @ inside + noise * rng.standard_normal(len(A))
+    damp = 0.0 if rng.random() < 0.7 else 10.0 ** rng.uniform(-3, 1)
+    x0 = np.zeros(n) if rng.random() < 0.5 else rng.standard_normal(n)
+    return Problem(A, b, B, c, low, high, float(damp), x0)
+
+
+def tight(given: Problem, x: np.ndarray, slack: float) -> np.ndarray:
+    G, h = given.region
+    assert np.max(h - G @ x, initial=0.0) <= slack * (1 + np.linalg.norm(x))
+    return G[G @ x - h <= slack * (1 + np.linalg.norm(x))]
+
+
+def off_optimum(given: Problem, x: np.ndarray, slack: float) -> float:
+    """The distance of the gradient to the cone of the tight rows, in units of |M| |c|."""
+    M, c = given.objective
+    gradient, scale = M.T @ (M @ x - c), np.linalg.norm(M) * (np.linalg.norm(c) or 1.0) or 1.0
+    rows = tight(given, x, slack)
+    return (nnls(rows.T, gradient / scale)[1] if len(rows) else np.linalg.norm(gradient) / scale) or 0.0
+
+
+def off_nearest(given: Problem, x: np.ndarray) -> float:
+    """The distance of x - x0 to the cone that x has in {y: A y = A x, G y >= h}, relative to |x - x0|."""
+    moved = x - given.x0
+    if not moved.any():
+        return 0.0
+    rows = np.concatenate([given.A, -given.A]) / (np.linalg.norm(given.A) or 1.0)
+    return nnls(np.concatenate([rows, tight(given, x, 1e-9)]).T, moved / np.linalg.norm(moved), maxiter=10_000)[1]
+
+
+@pytest.mark.parametrize("seed", range(rounds(100, 500)))
+def test_the_active_set_finds_the_minimiser_nearest_to_the_start(seed):
+    given = problem(seed)
+    solution = given.solve(method="active-set")
+    assert (given.low <= solution.x).all()
+    assert (solution.x <= given.high).all()
+    assert off_optimum(given, solution.x, 1e-9) <= 1e-8
+    if not given.damp:
+        assert off_nearest(given, solution.x) <= 1e-6
+    assert solution.converged or solution.error > 1e-6, solution.status
+
+
+@pytest.mark.parametrize("seed", range(rounds(40, 500)))
+def test_the_status_of_the_default_is_true(seed):
+    given = problem(seed)
+    solution = given.solve()
+    gap = float(np.linalg.norm(given.b - given.A @ solution.x)) / (np.linalg.norm(given.b) or 1.0)
+    if solution.consistent is False or given.damp:
+        assert off_optimum(given, solution.x, 1e-9) <= 1e-7
+        assert "x minimises" in solution.status
+        assert solution.normal <= 1e-6
+    else:
+        assert solution.converged
+        size = np.linalg.norm(np.concatenate([given.b, given.c]))
+        assert gap * np.linalg.norm(given.b) <= 1e-6 * size * (1 + 1e-9) + 1e-14
+        tight(given, solution.x, 1e-5 * max(1.0, size))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array])
+@pytest.mark.parametrize("seed", range(rounds(8, 60)))
+def test_projected_conjugate_gradients_find_the_minimum_over_bounds(kind, seed):
+    rng = np.random.default_rng(seed)
+    m, n = [(40, 15), (15, 30)][seed % 2]
+    A, low = rng.standard_normal((m, n)) * np.logspace(0, -1.5, n), -rng.random(n)
+    high = np.where(rng.random(n) < 0.5, low + rng.random(n), np.inf)
+    b = A @ rng.standard_normal(n) + rng.standard_normal(m)
+    solution = fg.solve(kind(A), b, bounds=(low, high), method="projected", tol=1e-9)
+    assert solution.converged, solution.status
+    best = lsq_linear(A, b, (low, high), tol=1e-14, lsmr_tol=None)
+    assert ((low <= solution.x) & (solution.x <= high)).all()
+    cost = 0.5 * np.sum((A @ solution.x - b) ** 2)
+    assert cost <= best.cost * (1 + 1e-8) + 1e-12
+    if m > n:
+        np.testing.assert_allclose(solution.x, best.x, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(rounds(12, 100)))
+def test_projected_conjugate_gradients_find_the_minimum_over_inequalities(seed):
+    """With multipliers; the objective and what is missed of the constraints are those of the tolerance."""
+    rng = np.random.default_rng(seed)
+    n = 8
+    A, B, inside = rng.standard_normal((12, n)), rng.standard_normal((6, n)), np.abs(rng.standard_normal(n))
+    damp = 0.0 if seed % 2 else 0.7
+    b, c = A @ inside + rng.standard_normal(12), B @ inside - 0.1 * (rng.random(6) < 0.5)
+    given = Problem(A, b, B, c, np.zeros(n), np.full(n, np.inf), damp, rng.standard_normal(n))
+    solution, exact = given.solve(method="projected", tol=1e-8, maxiter=5000), given.solve(method="active-set")
+    assert solution.converged, solution.status
+    np.testing.assert_allclose(solution.x, exact.x, rtol=0, atol=1e-5)
+
+
+def test_least_squares_over_sets_is_that_over_their_inequalities_and_over_balls():
+    rng = np.random.default_rng(3)
+    A, b, side = rng.standard_normal((20, 6)), rng.standard_normal(20), rng.standard_normal(6)
+    plain = fg.solve(A, b, sets=fg.Halfspace(side, 0.5))
+    assert plain.method.endswith("active-set")
+    rows = fg.solve(np.vstack([A, side]), [*b, 0.5], relations=["="] * 20 + [">="])
+    np.testing.assert_allclose(plain.x, rows.x, rtol=0, atol=1e-9)
+    again = fg.solve(A, b, sets=fg.Halfspace(side, 0.5), method="projected", tol=1e-9)
+    np.testing.assert_allclose(plain.x, again.x, rtol=0, atol=1e-6)
+    free = np.linalg.lstsq(A, b, rcond=None)[0]
+    radius = 0.5 * float(np.linalg.norm(free))
+    found = fg.solve(A, b, sets=fg.Ball(np.zeros(6), radius), tol=1e-8)
+    assert found.method.endswith("projected")
+    low, high = 0.0, 1e4  # the multiplier of the ball, by bisection
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        wanted = np.linalg.solve(A.T @ A + middle * np.eye(6), A.T @ b)
+        low, high = (middle, high) if np.linalg.norm(wanted) > radius else (low, middle)
+    np.testing.assert_allclose(found.x, wanted, rtol=0, atol=1e-5)
+
+
+def test_noisy_data_end_at_the_residual_of_bounded_least_squares(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = rng.random((200, 100))
+    b = A @ np.maximum(rng.standard_normal(100), 0)
+    b += 0.05 * np.linalg.norm(b) / np.sqrt(200) * rng.standard_normal(200)
+    best, best_norm = nnls(A, b)
+    for small in (base.SMALL, 0.0):
+        monkeypatch.setattr(base, "SMALL", small)
+        solution = fg.solve(A, b, bounds=(0, np.inf))
+        assert solution.method == f"kaczmarz, then {'active-set' if small else 'projected'}"
+        assert (solution.converged, solution.consistent) == (False, False)
+        assert solution.residual == pytest.approx(best_norm / np.linalg.norm(b), rel=1e-9)
+        assert solution.normal <= 1e-6
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-3)
+        assert "x minimises |A x - b|^2 over the bounds" in solution.status
+
+
+def test_the_status_says_that_the_bounds_make_it_another_problem():
+    A, b = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])
+    status = fg.solve(A, b, bounds=(0, np.inf)).status
+    assert "the bounds exclude every solution of the system" in status
+    assert "relative residual 0.7071 (without the bounds 0)" in status
+    doubled = fg.solve(np.vstack([A, A]), [*b, 2.0, -1.0], bounds=(0, np.inf)).status
+    assert "no x solves the system" in doubled
+    several = fg.solve([[1.0, 1.0]], [-1.0], bounds=(-0.25, np.inf), x0=[3.0, 2.0]).status
+    assert "x is the only minimiser" in several
+    flat = fg.solve([[1.0, 1.0], [1.0, 1.0]], [1.0, 2.0], bounds=(0, np.inf), x0=[3.0, 2.0])
+    assert "x is the minimiser nearest to x0" in flat.status
+    np.testing.assert_allclose(flat.x, [1.25, 0.25], rtol=0, atol=1e-12)
+
+
+def test_damping_is_drawn_to_the_start_within_the_bounds(monkeypatch):
+    rng = np.random.default_rng(5)
+    A, b, x0 = rng.standard_normal((30, 12)), rng.standard_normal(30), rng.standard_normal(12)
+    M, c = np.vstack([A, 0.5 * np.eye(12)]), np.concatenate([b, 0.5 * x0])
+    best = lsq_linear(M, c, (0, 1), tol=1e-14).x
+    for small in (base.SMALL, 0.0):
+        monkeypatch.setattr(base, "SMALL", small)
+        solution = fg.solve(A, b, damp=0.5, x0=x0, bounds=(0, 1), tol=1e-9)
+        assert solution.converged
+        assert solution.consistent is None
+        assert solution.error <= 1e-9 or small == 0.0
+        assert solution.status.startswith(
+            "converged: x minimises |A x - b|^2 + damp^2 |x - x0|^2 over the bounds, up to"
+        )
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-7)
+
+
+def test_a_streamed_matrix_and_a_resumed_solve_give_the_same_projected_steps(tmp_path):
+    rng = np.random.default_rng(6)
+    A, b = rng.standard_normal((400, 30)), rng.standard_normal(400)
+    np.save(tmp_path / "A.npy", A)
+    options = {"bounds": (0, np.inf), "tol": 1e-8}
+    streamed = fg.solve(str(tmp_path / "A.npy"), b, memory=5e4, **options)
+    assert streamed.method == "kaczmarz, then projected"
+    assert "read one after another" in streamed.blocks
+    np.testing.assert_allclose(streamed.x, nnls(A, b)[0], rtol=0, atol=1e-6)
+    whole = fg.solve(A, b, method="projected", **options)
+    for steps in (3, 6, 20, 100):
+        part = fg.solve(A, b, method="projected", checkpoint=tmp_path / "c.npz", maxiter=steps, **options)
+    assert np.array_equal(part.x, whole.x)
+    assert np.array_equal(part.history.epoch, whole.history.epoch)
+
+
+def test_least_squares_over_a_polyhedron_without_rows_is_least_squares():
+    rng = np.random.default_rng(7)
+    M, c = rng.standard_normal((5, 9)), rng.standard_normal(5)
+    start = rng.standard_normal(9)
+    found = least_squares_over(M, c, np.zeros((0, 9)), np.zeros(0), start)
+    np.testing.assert_allclose(found.point, start + np.linalg.pinv(M) @ (c - M @ start), rtol=0, atol=1e-9)
+    assert not found.unique
+
+
+@pytest.mark.parametrize("seed", range(rounds(20, 200)))
+def test_objectives_are_those_of_a_quadratic_program(seed):
+    daqp = pytest.importorskip("daqp")
+    given = problem(seed)
+    (M, c), (G, h), n = given.objective, given.region, given.A.shape[1]
+    singular = np.linalg.svd(M, compute_uv=False)
+    if len(M) < n or singular[-1] < 1e-4 * singular[0]:
+        pytest.skip("daqp needs a curved objective")
+    sides = np.ascontiguousarray(G), np.full(len(h), 1e30), h.copy(), np.zeros(len(h), dtype=np.int32)
+    x, _, flag, _ = daqp.solve(np.ascontiguousarray(M.T @ M), -M.T @ c, *sides)
+    assert flag == 1
+    solution = given.solve(method="active-set")
+    assert np.sum((M @ solution.x - c) ** 2) <= np.sum((M @ x - c) ** 2) + 1e-6 * np.sum(c**2)
+    np.testing.assert_allclose(solution.x, x, rtol=0, atol=1e-4 * (1 + np.linalg.norm(x)))
