@@ -265,3 +265,10 @@ def test_strengths_far_below_the_sizes_of_the_tasks_are_searched_too():
     tasks = fg.RegressionTasks([[[105.0]], [[2.4e-4]]], [[-6.0], [-1.28e-5]])
     best = fg.optimal_schedule(tasks, "without-replacement", 1, w0=[-360.0])
     assert best.fixed.loss < 1e-6 < best.unregularised
+
+
+@pytest.mark.parametrize("size", [1e-93, 1e91])
+def test_tasks_of_any_size_have_a_best_strength(size):
+    best = fg.optimal_schedule(fg.RegressionTasks([[[size]]], [[1.0]]), "cyclic", 1)
+    assert best.certified
+    assert best.loss < 1e-30

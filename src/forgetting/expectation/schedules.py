@@ -299,7 +299,7 @@ def _kind(word: Kind, geometry: Geometry) -> _Kind:
     square = geometry.sigma**2
     largest = float(np.max(square, initial=0.0)) or 1.0
     positive = square[square > 0]
-    middle = float(np.sqrt(largest * np.min(positive, initial=largest)))
+    middle = float(np.sqrt(largest) * np.sqrt(np.min(positive, initial=largest)))
 
     if word == "ridge":
         return _Kind(
