@@ -257,3 +257,26 @@ def test_bad_input_is_named():
         Ridge("rising")
     with pytest.raises(InvalidInputError, match="fitted_to"):
         Ridge("fixed").gains(np.ones(1))
+
+
+def test_a_loss_without_digits_in_float64_certifies_nothing():
+    tasks = fg.RegressionTasks([[[3e-91], [2e-91]], [[2.34e-49]]], [[-0.46, 0.62], [0.888]])
+    best = fg.optimal_schedule(tasks, "without-replacement", 1, "step", w0=[-2256.0])
+    half = fg.expect(tasks, "without-replacement", 1, fg.schemes.SGD(1 / 2.34e-49**2, "loss"), w0=[-2256.0])
+    assert half.loss < best.loss
+    assert not best.certified
+    assert "rescale" in best.reason
+
+
+def test_strengths_far_below_the_sizes_of_the_tasks_are_searched_too():
+    # the right strength leads the small task to the solution of the large one, from a start that is far away
+    tasks = fg.RegressionTasks([[[105.0]], [[2.4e-4]]], [[-6.0], [-1.28e-5]])
+    best = fg.optimal_schedule(tasks, "without-replacement", 1, w0=[-360.0])
+    assert best.fixed.loss < 1e-6 < best.unregularised
+
+
+@pytest.mark.parametrize("size", [1e-93, 1e91])
+def test_tasks_of_any_size_have_a_best_strength(size):
+    best = fg.optimal_schedule(fg.RegressionTasks([[[size]]], [[1.0]]), "cyclic", 1)
+    assert best.certified
+    assert best.loss < 1e-30

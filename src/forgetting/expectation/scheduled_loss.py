@@ -22,13 +22,15 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.memory import require_memory
+from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import kernels
 from forgetting.expectation.least_loss import form_of_loss
 
-LOWEST = 1e-9  # the least x: nearly no step
-ODDS = 6.0  # powers of ten of x / (1 - x) that are looked at for a fixed strength; log10(k) more towards no step
+LOWEST = 1e-18  # the least x: nearly no step
+ODDS = 6.0  # powers of ten of (1 - x) / x that are looked at for a fixed strength, beside `reach` and log10(k)
 LOOKS = 4  # strengths looked at for each power of ten
+FINEST = 14.0  # powers of ten of x / (1 - x) that are looked at: beyond them x is 1 to nearly all digits
 BRACKETS = 3  # lowest places of that look that are searched further
 ITERATIONS = 400  # of a local search
 SOLVED = 1e-12  # a share of the loss at the best fixed strength below which losses count as alike
@@ -134,13 +136,15 @@ class ScheduledLoss:
         )
 
     def least(self) -> float:
-        """The least mean loss that any w has, or less where directions differ so much that rounding decides."""
+        """The least mean loss that any w has, less what rounding may add to it."""
         inner, D = self.form, self.moments.dim
         sizes = np.linalg.eigvalsh(inner[:D, :D])
         if len(inner) == D or sizes[0] <= EVEN * sizes[-1]:
             return self.floor
         reached = inner[D:, :D] @ np.linalg.solve(inner[:D, :D], inner[:D, D:])
-        return self.unit * max(0.0, float(np.trace(inner[D:, D:] - reached))) + self.floor
+        missed = float(np.trace(inner[D:, D:]))
+        rounding = 16 * len(inner) * EPS * float(sizes[-1] / sizes[0]) * missed
+        return self.unit * max(0.0, missed - float(np.trace(reached)) - rounding) + self.floor
 
     def value(self, x: Array) -> float:
         """E L(w_k)."""
@@ -231,11 +235,12 @@ class ScheduleOptimum(NamedTuple):
     agreeing: int
 
 
-def best_fixed(loss: ScheduledLoss) -> float:
+def best_fixed(loss: ScheduledLoss, reach: float) -> float:
     """The one strength for all steps with the least loss: a look at many strengths, and a search about the best.
 
     The loss may have several minima: it is looked at four times for each power of ten of x / (1 - x), and the three
-    lowest places are searched between their neighbours.
+    lowest places are searched between their neighbours. `reach` is the number of powers of ten by which the
+    gains of single directions are apart from x.
     """
     from scipy.optimize import minimize_scalar
 
@@ -244,8 +249,8 @@ def best_fixed(loss: ScheduledLoss) -> float:
     def at(odds: float) -> float:
         return loss.value(np.full(k, _from_odds(odds)))
 
-    least = -ODDS - np.log10(k)
-    looks = np.linspace(least, ODDS, int(LOOKS * (ODDS - least)) + 1)
+    least = -ODDS - reach - np.log10(k)
+    looks = np.linspace(least, FINEST, int(LOOKS * (FINEST - least)) + 1)
     values = [at(float(odds)) for odds in looks]
     found = [(loss.value(np.ones(k)), 1.0)]
     lows = [i for i in range(len(looks)) if values[i] <= min(values[max(i - 1, 0) : i + 2])]
@@ -271,7 +276,8 @@ def least_scheduled(loss: ScheduledLoss, fixed: float, others: Iterable[Array]) 
     value, x = min(ends, key=lambda end: end[0])
     agreeing = sum(end[0] <= value * (1 + 1e-6) + SOLVED * loss.value(starts[0]) for end in ends)
     best, slopes = loss.gradient(x)
-    inward = np.where((x <= LOWEST) & (slopes > 0) | (x >= 1) & (slopes < 0), 0.0, slopes)
+    at_most = (slopes < 0) & (-slopes * (1 - x) <= SOLVED * best)  # what is left to the end gains nothing
+    inward = np.where((x <= LOWEST) & (slopes > 0) | at_most, 0.0, slopes)
     slope = float(np.linalg.norm(inward)) / best if best > TINY * loss.unit else 0.0
     return ScheduleOptimum(x, fixed, slope, len(ends), agreeing)
 

@@ -61,11 +61,13 @@ class _Kind(NamedTuple):
         gains: of all directions.
         strength: the number that users know, of x.
         near: the x whose gain at the largest norm is that of a ridge strength.
+        reach: powers of ten by which the gains of single directions are apart from x.
     """
 
     gains: Gains
     strength: Callable[[Array], Array]
     near: Callable[[Array], Array]
+    reach: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,13 +234,13 @@ def optimal_schedule(
         )
     used, moments = _kind(word, request.geometry), float64_map(request)
     loss = ScheduledLoss(moments, _layers(request, moments), used.gains)
-    fixed = best_fixed(loss)
+    fixed = best_fixed(loss, used.reach)
     named = [Ridge("increasing").fitted_to(problem, steps), Ridge("fixed").fitted_to(problem, steps)]
     lams = [np.array([scheme.at_step(t).penalty for t in range(1, steps + 1)]) for scheme in named]
     optimum = least_scheduled(loss, fixed, [used.near(lam) for lam in (*lams, np.zeros(steps))])
 
-    def valued(scheme: Scheme) -> tuple[float, float]:
-        e = expect(problem, ordering, steps, scheme, w0, quantities="loss", patience=np.inf, noise=noise)
+    def valued(scheme: Scheme, k: int = steps) -> tuple[float, float]:
+        e = expect(problem, ordering, k, scheme, w0, quantities="loss", patience=np.inf, noise=noise)
         return float(e.loss), float(e.uncertainty["loss"])
 
     alone, found = float(used.strength(np.array(fixed))), used.strength(optimum.x)
@@ -252,9 +254,14 @@ def optimal_schedule(
     (value, doubt), strengths = min(
         [(valued(Scheduled([_scheme_of(word, s) for s in found.tolist()])), found), *rivals], key=lambda rival: rival[0]
     )
-    proof = _proof(request, loss, word, optimum.slope, value, doubt, plain[0])
+    start, _ = valued(Kaczmarz(), 0)
+    sound = abs(loss.value(optimum.x) - value) <= FLAT * value + SOLVED * start
+    slope = optimum.slope if sound else np.inf  # the slope has no digits where the loss has none
+    proof = _proof(request, loss, word, slope, value, doubt, plain[0], start)
     how = (
         f"best found: {optimum.agreeing} of {optimum.searches} searches ended here; a lower loss elsewhere is possible"
+        if sound
+        else "best found: float64, in which the search computes, has no digits of these losses; rescale the tasks"
     )
     return OptimalSchedule(
         word, strengths, value, doubt, float(best_alone[1][0]), best_alone[0][0], plain[0], increasing[0], by_log[0],
@@ -291,7 +298,7 @@ def _kind(word: Kind, geometry: Geometry) -> _Kind:
     square = geometry.sigma**2
     largest = float(np.max(square, initial=0.0)) or 1.0
     positive = square[square > 0]
-    middle = float(np.sqrt(largest * np.min(positive, initial=largest)))
+    middle = float(np.sqrt(largest) * np.sqrt(np.min(positive, initial=largest)))
 
     if word == "ridge":
         return _Kind(
@@ -301,6 +308,7 @@ def _kind(word: Kind, geometry: Geometry) -> _Kind:
             ),
             lambda x: middle * (1 - x) / x,
             lambda lam: middle / (middle + lam),
+            float(np.log10(largest / middle)),
         )
     most = 2 / largest if word == "step" else 2.0
     each = most * square if word == "step" else np.full(len(square), most)
@@ -313,12 +321,18 @@ def _kind(word: Kind, geometry: Geometry) -> _Kind:
 
 # ------------------------------------------------------------------------------------------------------ what is proved
 def _proof(
-    request: Request, loss: ScheduledLoss, word: Kind, slope: float, value: float, doubt: float, converged: float
+    request: Request,
+    loss: ScheduledLoss,
+    word: Kind,
+    slope: float,
+    value: float,
+    doubt: float,
+    converged: float,
+    start: float,
 ) -> str | None:
     """Why no strengths have a lower loss; None if that is not known. docs/schedules.md has the proofs."""
     geometry, steps = request.geometry, len(loss.layers)
-    least, start = loss.least(), loss.unit * float(np.vdot(loss.form, loss.start[:, 0])) + loss.floor
-    if value + doubt <= least * (1 + ALIKE) + SOLVED * start:
+    if value + doubt <= loss.least() * (1 + ALIKE) + SOLVED * start:
         return "optimal: no w has a smaller mean loss"
     square = geometry.sigma[: geometry.rows_learned] ** 2
     equal = not len(square) or float(np.ptp(square)) <= ALIKE * float(np.max(square))
