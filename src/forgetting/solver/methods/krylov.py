@@ -11,7 +11,7 @@ from forgetting.solver.methods.base import Accuracy, Method, System, norms, regi
 from forgetting.solver.methods.least_squares import LeastSquares
 from forgetting.solver.sweepers import InMemory, Iterate
 
-ROUNDING = 4 * EPS
+LOST_DIGITS = 4 * EPS
 RENEWED = 40  # iterations after which the residual is computed anew, against rounding errors
 
 
@@ -99,7 +99,7 @@ class Cgls(LeastSquares):
             bent = bent + damp**2 * direction
             bends = bends + damp**2 * np.atleast_1d(np.sum(direction * direction, axis=0))
         sizes = norms(self.system.b) + self.frobenius * norms(self.iterate.x)
-        lengths = directions.advance(bent, bends, ROUNDING * self.frobenius * sizes)
+        lengths = directions.advance(bent, bends, LOST_DIGITS * self.frobenius * sizes)
         self.iterate.x = self.iterate.x + lengths * direction
         self.slack = self.slack - lengths * along
         self.count += 1
@@ -173,7 +173,7 @@ class Cgmn(Method):
         bent = direction - self._double(np.zeros_like(self.system.b), direction)
         bends = np.atleast_1d(np.sum(direction * bent, axis=0))
         sizes = norms(self.iterate.x) + norms(self.system.x0)
-        lengths = self.directions.advance(bent, bends, ROUNDING * sizes)
+        lengths = self.directions.advance(bent, bends, LOST_DIGITS * sizes)
         self.iterate.x = self.iterate.x + lengths * direction
         self.directions.turn()
 
