@@ -24,7 +24,7 @@ function ofDraws(P, {radius, rank_avg}) {
   const {T, D} = P, part = 1 / Math.sqrt(T), scaled = (vectors) => vectors.map((u) => u.map((value) => value * part));
   const rows = P.parts.flatMap(({span}) => scaled(span)), mean = zeros(D, D);
   for (const row of rows) for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) mean[a][b] += row[a] * row[b];
-  const least = rows.length ? singularValues(rows)[D - 1] ** 2 : 0, gap = Math.min(1, least);
+  const least = rows.length ? singularValues(rows)[D - 1] ** 2 : 0, gap = Math.min(1, least < 1e-3 ? least : least - 8 * D * EPS);  // rounded down, as in the package
   let contraction = 1 - gap;
   if (gap > 0.5) {  // the difference would lose digits
     const rests = P.parts.flatMap(({rest}) => scaled(rest));

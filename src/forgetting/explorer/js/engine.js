@@ -9,7 +9,7 @@ import {complement, decompose, dot, leastSquares, norm, pivotedBasis, product, t
 
 export const EPS = 2 ** -52;
 export const MOST_SUBSETS = 8;  // tasks, up to which all subsets are walked through
-export const RUNS = 2000;  // simulated orders without replacement, beyond that
+export const RUNS = 1000;  // simulated orders without replacement, beyond that
 
 /** 1 - gain and gain / sigma of a scheme for a singular value. */
 function gains(scheme, sigma) {
@@ -101,7 +101,12 @@ function maps(P) {
   const C = P.affine ? parts.map(({B, start, end}, m) => product(BH[m].map((row) => row.subarray(start, end)), transpose(B, end - start))) : [];
   const M = zeros(D, D);
   for (const {A} of parts) for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) M[a][b] += p * A[a][b];
-  return {P, p, forms, Q, H, BH, C, M, work: zeros(D, D), moved: zeros(D, N)};
+  const flat = (rows) => Float64Array.from(rows.flatMap((row) => [...row])), sum = (all) => all.reduce((one, two) => one.map((value, i) => value + two[i]));
+  const affine = P.affine && {
+    coefficients: Float64Array.from({length: D * D}, (_, i) => i).reduce((all, i) => { let n = 0; for (const {A, start, end} of parts) for (let c = start; c < end; c++) all[i * N + n++] = A[Math.floor(i / D)][i % D]; return all; }, new Float64Array(D * D * N)), flatB: flat(zeros(D, 0).map((_, a) => parts.flatMap(({B}) => [...B[a]]))), flatM: flat(M),
+    meanBH: sum(BH.map(flat)).map((value) => p * value), meanC: sum(C.map((one) => Float64Array.from(pairs, ([a, b]) => one[a][b]))).map((value) => p * value), room: new Float64Array(D * N),
+  };
+  return {P, p, forms, Q, H, BH, C, M, ...affine, full: new Float64Array(D * D), half: new Float64Array(D * D), moved: zeros(D, N)};
 }
 
 const start = ({P}) => {
@@ -133,20 +138,23 @@ function addCross(map, m, state, weight, W) {
 
 /** The moments right after task m was learned. */
 function learn(map, m, state) {
-  const {P, work} = map, {D} = P, {A} = P.parts[m], {place, pairs} = P.random, W = new Float64Array(pairs.length);
+  const {P, full, half: moved} = map, {D} = P, {A} = P.parts[m], W = new Float64Array(P.random.size), from = state.W;
+  for (let a = 0, i = 0; a < D; a++) for (let b = a; b < D; b++, i++) full[a * D + b] = full[b * D + a] = from[i];
   for (let a = 0; a < D; a++) {
-    const row = work[a].fill(0), from = A[a];
-    for (let c = 0; c < D; c++) {
-      const factor = from[c], at = place[c];
-      if (factor !== 0) for (let b = 0; b < D; b++) row[b] += factor * state.W[at[b]];
+    const row = A[a];
+    for (let b = 0; b < D; b++) {
+      let sum = 0;
+      for (let c = 0, at = b * D; c < D; c++) sum += row[c] * full[at++];
+      moved[a * D + b] = sum;
     }
   }
-  for (let i = 0; i < pairs.length; i++) {
-    const [a, b] = pairs[i], row = work[a], other = A[b];
-    let sum = 0;
-    for (let c = 0; c < D; c++) sum += row[c] * other[c];
-    W[i] = sum;
-  }
+  for (let a = 0, i = 0; a < D; a++)
+    for (let b = a; b < D; b++, i++) {
+      const row = A[b];
+      let sum = 0;
+      for (let c = 0, at = a * D; c < D; c++) sum += moved[at++] * row[c];
+      W[i] = sum;
+    }
   if (!P.affine) return {h: state.h, W, Y: []};
   addCross(map, m, state, 1, W);
   const Y = product(A, state.Y);
@@ -154,19 +162,63 @@ function learn(map, m, state) {
   return {h: state.h, W, Y};
 }
 
-/** The mean over tasks of the moments after a step. */
-function drawn(map, state) {
-  const {P, Q, p} = map, size = P.random.size, W = new Float64Array(size);
-  for (let i = 0, at = 0; i < size; i++) {
-    let sum = 0;
-    for (let j = 0; j < size; j++) sum += Q[at++] * state.W[j];
-    W[i] = sum;
+/** Moments of each task's visits: entry j of W of task m at j T + m, so that one walk through Q serves all tasks. */
+function visits(map) {
+  const {P} = map, {T, D, N} = P, size = P.random.size;
+  return {h: new Float64Array(T), W: new Float64Array(size * T), Y: P.affine ? P.parts.map(() => new Float64Array(D * N)) : []};
+}
+
+/** The mean over tasks of what a step makes of the moments of all visits, into `made`. */
+function drawn(map, from, made) {
+  const {P, Q, p} = map, {T, D, N} = P, size = P.random.size, sums = new Float64Array(T);
+  for (let i = 0; i < size; i++) {
+    sums.fill(0);
+    for (let j = 0; j < size; j++) {
+      const factor = Q[i * size + j], at = j * T;
+      if (factor !== 0) for (let m = 0; m < T; m++) sums[m] += factor * from.W[at + m];
+    }
+    for (let m = 0; m < T; m++) made.W[i * T + m] = sums[m];
   }
-  if (!P.affine) return {h: state.h, W, Y: []};
-  for (let m = 0; m < P.T; m++) addCross(map, m, state, p, W);
-  const Y = product(map.M, state.Y);
-  for (const BH of map.BH) Y.forEach((row, a) => { for (let n = 0; n < P.N; n++) row[n] += p * state.h * BH[a][n]; });
-  return {h: state.h, W, Y};
+  if (!P.affine) return;
+  const {coefficients, flatB, meanBH, meanC, flatM, room} = map;
+  from.Y.forEach((Y, m) => {
+    const h = from.h[m], next = made.Y[m];
+    made.h[m] = h;
+    room.fill(0);  // A_l Y for the columns of each task l
+    for (let a = 0, at = 0; a < D; a++) for (let b = 0; b < D; b++)
+      for (let n = 0, to = a * N, in_ = b * N; n < N; n++) room[to++] += coefficients[at++] * Y[in_++];
+    for (let a = 0, i = 0; a < D; a++) for (let b = a; b < D; b++, i++) {
+      let sum = h * meanC[i] / p;
+      for (let n = 0; n < N; n++) sum += room[a * N + n] * flatB[b * N + n] + room[b * N + n] * flatB[a * N + n];
+      made.W[i * T + m] += p * sum;
+    }
+    for (let i = 0; i < D * N; i++) next[i] = h * meanBH[i];
+    for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) {
+      const factor = flatM[a * D + b];
+      if (factor !== 0) for (let n = 0; n < N; n++) next[a * N + n] += factor * Y[b * N + n];
+    }
+  });
+}
+
+/** Adds a visit of task m. */
+function visit(map, seen, m, state) {
+  const {P: {T, N}, p} = map;
+  seen.h[m] += p * state.h;
+  for (let i = 0; i < state.W.length; i++) seen.W[i * T + m] += p * state.W[i];
+  state.Y.forEach((row, a) => { for (let n = 0; n < N; n++) seen.Y[m][a * N + n] += p * row[n]; });
+}
+
+/** The expected loss of task m on its visits. */
+function lossOfVisits({P, forms, H}, seen, m) {
+  const {T, D, N} = P, {X, start} = P.parts[m], form = forms[m];
+  let sum = 0;
+  for (let i = 0; i < form.length; i++) sum += form[i] * seen.W[i * T + m];
+  if (P.affine) X.forEach((row, i) => {
+    let along = 0;
+    for (let a = 0; a < D; a++) along += row[a] * seen.Y[m][a * N + start + i];
+    sum += seen.h[m] * H[start + i][start + i] - 2 * along;
+  });
+  return sum / 2 + seen.h[m] * half(m, P);
 }
 
 function add(into, state, weight) {
@@ -189,23 +241,28 @@ function lossOf(map, m, state) {
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const emptied = (T, last) => ({loss: [], forgetting: [NaN], tasks: [], shares: [new Array(T).fill(0)], last});
 
+/** The number of steps with replacement that take about 50 ms for tasks of this size. */
+export function affordable({T, D, N, affine}) {
+  const size = D * (D + 1) / 2;
+  return Math.max(20, Math.floor(15e6 / (T * (size * size + 1.5 * D ** 3 + (affine ? 3 * D * D * N : 0)))));
+}
+
 /** Draws with replacement, uniform over the tasks: values at k = 0, ..., last. */
 export function withReplacement(P, last) {
   const map = maps(P), {T} = P, made = emptied(T, last), kept = new Array(T).fill(0);
-  let now = start(map), seen = P.parts.map(() => nothing(map));
+  let now = start(map), seen = visits(map), next = visits(map);
   const read = () => { const losses = P.parts.map((_, m) => lossOf(map, m, now)); made.tasks.push(losses); made.loss.push(mean(losses)); };
   read();
   for (let k = 1; k <= last; k++) {
     const learned = P.parts.map((_, m) => learn(map, m, now));
     now = nothing(map);
-    seen = seen.map((state, m) => {
-      const next = k > 1 ? drawn(map, state) : nothing(map);
-      add(next, learned[m], map.p);
-      add(now, learned[m], map.p);
-      if (P.keeps) kept[m] += map.p * lossOf(map, m, learned[m]);
-      return next;
+    if (k > 1) { drawn(map, seen, next); [seen, next] = [next, seen]; }
+    learned.forEach((state, m) => {
+      visit(map, seen, m, state);
+      add(now, state, map.p);
+      if (P.keeps) kept[m] += map.p * lossOf(map, m, state);
     });
-    const shares = seen.map((state, m) => k > 1 ? (lossOf(map, m, state) - kept[m]) / k : 0);
+    const shares = learned.map((_, m) => k > 1 ? (lossOfVisits(map, seen, m) - kept[m]) / k : 0);
     made.shares.push(shares);
     made.forgetting.push(shares.reduce((sum, value) => sum + value, 0));
     read();
@@ -339,20 +396,52 @@ export function shuffled(count, draw) {
  * error of tasks with a common solution; else those of the normal law. Label noise is drawn, too.
  */
 export function simulated(P, last, seed, bound) {
-  const {T} = P, draw = random(seed), plain = {...P, Z: P.Z.slice(0, P.columns), E: P.E.slice(0, P.columns)}, noisy = P.Z.length > P.columns;
-  const sums = [0, 1].map(() => [new Float64Array(last + 1), new Float64Array(last + 1)]);
-  const tasks = zeros(last + 1, T), shares = zeros(last + 1, T);
+  const {T, D, N} = P, draw = random(seed), noisy = P.Z.length > P.columns, affine = P.E.some((e) => e.some((value) => value !== 0)), own = P.columns;
+  const A = P.parts.map((part) => Float64Array.from(part.A.flatMap((row) => [...row]))), X = Float64Array.from(P.parts.flatMap((part) => part.X.flatMap((row) => [...row])));
+  const sums = [0, 1].map(() => [new Float64Array(last + 1), new Float64Array(last + 1)]), losses = new Float64Array(T);
+  const tasks = zeros(last + 1, T), shares = zeros(last + 1, T), Z = Array.from({length: own}, () => new Float64Array(D)), E = Array.from({length: own}, () => new Float64Array(N)), to = new Float64Array(D);
   for (let run = 0; run < RUNS; run++) {
-    const order = shuffled(T, draw);
-    let one = plain;
-    if (noisy) {  // one output with labels that have noise; sums over several outputs are sums over their own noise
-      const E = plain.E.map((e, c) => e.map((value, n) => value + (c ? 0 : P.E[P.columns + n][n] * normal(draw))));
-      one = {...plain, E, affine: true};
+    const order = shuffled(T, draw), kept = new Float64Array(T);
+    for (let c = 0; c < own; c++) { Z[c].set(P.Z[c]); E[c].set(P.E[c]); }
+    if (noisy) for (let n = 0; n < N; n++) {  // an output of noise with a random size, for each label
+      const size = normal(draw), z = P.Z[own + n], e = P.E[own + n];
+      for (let a = 0; a < D; a++) Z[0][a] += size * z[a];
+      for (let i = 0; i < N; i++) E[0][i] += size * e[i];
     }
-    const made = single(one, last, (k) => order[k - 1]);
     for (let k = 0; k <= last; k++) {
-      [made.loss[k], k ? made.forgetting[k] : 0].forEach((value, q) => { sums[q][0][k] += value; sums[q][1][k] += value * value; });
-      for (let m = 0; m < T; m++) { tasks[k][m] += made.tasks[k][m] / RUNS; shares[k][m] += made.shares[k][m] / RUNS; }
+      if (k) for (let c = 0; c < own; c++) {
+        const m = order[k - 1], {B, start} = P.parts[m], z = Z[c];
+        for (let a = 0, at = 0; a < D; a++) {
+          let sum = 0;
+          for (let b = 0; b < D; b++) sum += A[m][at++] * z[b];
+          if (affine) for (let n = 0; n < B[a].length; n++) sum += B[a][n] * E[c][start + n];
+          to[a] = sum;
+        }
+        z.set(to);
+      }
+      let total = 0, forgotten = 0;
+      for (let m = 0, at = 0; m < T; m++) {
+        const first = at;
+        let sum = 0;
+        for (let c = 0; c < own; c++) {
+          at = first;
+          for (let n = P.parts[m].start; n < P.parts[m].end; n++) {
+            let missed = -E[c][n];
+            for (let a = 0; a < D; a++) missed += X[at++] * Z[c][a];
+            sum += missed * missed;
+          }
+        }
+        losses[m] = sum / 2 + half(m, P);
+        total += losses[m] / T;
+        tasks[k][m] += losses[m] / RUNS;
+      }
+      if (k && P.keeps) kept[order[k - 1]] = losses[order[k - 1]];
+      if (k > 1) for (let t = 0; t < k; t++) {
+        const m = order[t], share = (losses[m] - kept[m]) / k;
+        forgotten += share;
+        shares[k][m] += share / RUNS;
+      }
+      [total, forgotten].forEach((value, q) => { sums[q][0][k] += value; sums[q][1][k] += value * value; });
     }
   }
   const interval = ([first, second], low, high) => Array.from({length: last + 1}, (_, k) => {

@@ -27,7 +27,8 @@ export const power = (exponent) => exponent >= -2 && exponent <= 3 ? String(Numb
 
 /** Begins a figure: its width on the page, and an empty drawing. */
 export function canvas(svg, ratio, least = 240) {
-  const width = Math.max(Math.round(svg.clientWidth || svg.parentElement.clientWidth) || 320, 200), height = Math.max(Math.round(width * ratio), least);
+  svg.knownWidth ??= Math.max(Math.round(svg.clientWidth || svg.parentElement.clientWidth) || 320, 200);  // reading it takes a layout
+  const width = svg.knownWidth, height = Math.max(Math.round(width * ratio), least);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("height", height);
   return {width, height, parts: []};

@@ -1,12 +1,12 @@
 // The page: controls change the state, and one frame later everything is computed and drawn once.
 
 import {DATA, BOUNDS} from "./data.js";
-import {MOST_SUBSETS, RUNS, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
+import {MOST_SUBSETS, RUNS, affordable, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
 import {covering, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
 import {FAMILIES} from "./families.js";
 import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
-import {colour, said, saveFigure} from "./figures.js";
-import {drawAngles, drawCurves, drawPlane, drawShares, lineAngle} from "./views.js";
+import {colour, pngFile, said, saveFigure, svgFile} from "./figures.js";
+import {averaged, drawAngles, drawCurves, drawPlane, drawShares, lineAngle} from "./views.js";
 import {norm} from "./linear.js";
 import {TOUR} from "./tour.js";
 
@@ -23,7 +23,7 @@ let state = fromHash(location.hash), computed = null, plane = null, curves = nul
 // --------------------------------------------------------------------------------------------------------- computing
 
 /** The rule that gives the task of step k in one order of the kind that the state has. */
-function chooser(P) {
+function chooser(P, state) {
   const T = P.T, draw = random(state.draw * 104729 + 7);
   if (state.order === "with") return () => Math.floor(draw() * T);
   if (state.order === "without") { const order = shuffled(T, draw); return (k) => order[k - 1]; }
@@ -33,18 +33,29 @@ function chooser(P) {
 }
 
 /** All that the figures show, from the state. */
-function compute() {
+function compute(state) {
   const P = prepare(problemOf(state), schemeOf(state), state.noise), plain = state.noise ? prepare(problemOf(state), schemeOf(state)) : P;
-  const walk = single(plain, Math.min(state.most, 60), chooser(plain)), numbers = setting(P, state, state.d ?? null);
-  const common = !state.labels && !state.noise && state.alpha === 1, bounds = common ? covering(numbers, state, numbers.norms ?? P.parts.map((part) => part.norm)) : [];
+  const walk = single(plain, Math.min(state.most, 60), chooser(plain, state)), numbers = setting(P, state, state.d ?? null);
+  const common = !state.labels && !state.noise && state.alpha === 1, bounds = common ? covering(numbers, state, P.parts.map((part) => part.norm)) : [];
   let result;
-  if (state.order === "with") result = withReplacement(P, state.most);
+  if (state.order === "with") result = withReplacement(P, affordable(P) < state.most ? DATA.steps.findLast((k) => k <= affordable(P)) : state.most);
   else if (state.order === "without") {
     const steady = common && (state.scheme !== "sgd" || state.eta <= 2);
     result = P.T <= MOST_SUBSETS ? withoutReplacement(P, state.most) : simulated(P, state.most, state.draw, steady ? trivialValue(numbers, "forgetting") : 0);
-  } else result = single(P, state.most, chooser(P));
+  } else result = single(P, state.most, chooser(P, state));
+  state.k = Math.min(state.k, result.last);
   const rows = rowsAt(bounds, numbers, state.k, state.quantity), centre = walk.path[0].map((_, i) => -P.basis.reduce((sum, direction, a) => sum + direction[i] * plain.Z[0][a], 0));
   return {P, result, walk, setting: numbers, bounds, rows, best: tightest(rows), centre: state.alpha === 1 ? centre : Float64Array.from(state.w[0])};
+}
+
+/** The values of the state that an address holds, and its bounds at each k of the page, by their keys. */
+function at(hash) {
+  const state = fromHash(hash), made = compute(state), ks = DATA.steps.filter((k) => k <= made.result.last), bounds = {};
+  for (const quantity of ["loss", "forgetting"]) for (const k of ks) for (const {bound, value} of rowsAt(made.bounds, made.setting, k, quantity))
+    (bounds[bound.key] ??= []).push([k, value]);
+  const best = ks.map((k) => tightest(rowsAt(made.bounds, made.setting, k, state.quantity))?.bound.key ?? null);
+  const {loss, forgetting, tasks, shares, how, lossInterval} = made.result;
+  return {loss, forgetting, tasks, shares, how, lossInterval, bounds, best, ks, setting: made.setting, order: made.walk.order};
 }
 
 // ------------------------------------------------------------------------------------------------------------ drawing
@@ -54,7 +65,7 @@ const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(rend
 
 function render() {
   waiting = false;
-  computed = compute();
+  computed = compute(state);
   curves = drawCurves(find("#fig-curves svg"), state, computed);
   const focused = document.activeElement?.closest?.("#fig-plane .handle")?.dataset.task;
   plane = drawPlane(find("#fig-plane svg"), state, computed);
@@ -64,23 +75,24 @@ function render() {
   showNumbers();
   showControls();
   quietly();
-  window.explorer = {state, computed};  // for tests, and for those who look
+  window.explorer = {state, computed, at, computeNow: () => compute(state), renderNow: render, change, svgFile, pngFile, toHash};  // for tests, and for those who look
 }
 
 function showNumbers() {
   const {result, best, rows} = computed, k = state.k, box = find("#numbers"), near = (interval) => interval ? ` (${said(interval[k][0], 2)} to ${said(interval[k][1], 2)})` : "";
-  const number = (label, value) => element("span", {}, label, element("b", {}, value));
+  const number = (label, value, more = "") => element("span", {}, label, element("b", {}, value), more), mean = averaged(state) ? "expected " : "";
   box.replaceChildren(
-    number(`expected loss after k = ${k}`, said(result.loss[k]) + near(result.lossInterval)),
-    number("expected forgetting", said(result.forgetting[k]) + near(result.forgettingInterval)),
-    number(`tightest bound on the ${state.quantity}`, best ? said(best.value) : "none applies"),
+    number(`${mean}loss after k = ${k}`, said(result.loss[k]) + near(result.lossInterval)),
+    number(`${mean}forgetting`, said(result.forgetting[k]) + near(result.forgettingInterval)),
+    number(`tightest bound on the ${state.quantity}`, best ? said(best.value) : "none applies", best?.bound.name ?? ""),
   );
   const warn = result.how === "simulated" ? `More than ${MOST_SUBSETS} tasks in random order: the mean of ${RUNS} simulated orders, with 95 % intervals.`
     : state.labels ? "No w solves all these tasks: w\u22c6 is the least-squares solution, and bounds on tasks with noise are in fg.bounds.evaluate."
     : state.noise ? "Labels have noise: values are expected over the noise and the order. The bounds need tasks with a common solution."
     : state.alpha !== 1 ? "w is multiplied by what is kept before each step: no bound covers that." : "";
-  if (warn) box.append(element("span", {class: "warn"}, warn));
-  computed.words = `After ${k} steps, ${ORDERS[state.order]}: expected loss ${said(result.loss[k])}${near(result.lossInterval)}, expected forgetting ${said(result.forgetting[k])}${near(result.forgettingInterval)}. `
+  const short = result.last < state.most ? `For tasks of this size the page goes to k = ${result.last}; the package goes on.` : "";
+  for (const words of [warn, short]) if (words) box.append(element("span", {class: "warn"}, words));
+  computed.words = `After ${k} steps, ${ORDERS[state.order]}: ${mean}loss ${said(result.loss[k])}${near(result.lossInterval)}, ${mean}forgetting ${said(result.forgetting[k])}${near(result.forgettingInterval)}. `
     + (best ? `Tightest bound on the ${state.quantity}: ${said(best.value)}, ${best.bound.name}.` : `No bound on the ${state.quantity} applies.`) + (warn ? ` ${warn}` : "");
   if (find("#bounds").open) showBounds(rows);
 }
@@ -133,7 +145,7 @@ function showControls() {
   find("#eta-line").hidden = state.scheme !== "sgd";
   find("#lam-line").hidden = state.scheme !== "ridge";
   find("#noise").disabled = Boolean(state.labels) || state.w.length > 1;
-  const steps = DATA.steps.filter((k) => k <= state.most);
+  const steps = DATA.steps.filter((k) => k <= computed.result.last);
   find("#k").max = steps.length - 1;
   set("#k", steps.indexOf(state.k));
   find("#k").setAttribute("aria-valuetext", String(state.k));
@@ -144,7 +156,7 @@ function showControls() {
   find("#step").max = computed.walk.last;
   set("#step", state.step);
   const {order} = computed.walk;
-  find("#step-said").textContent = state.step ? `${state.step}: ${order[state.step - 1]}` : "start";
+  find("#step-said").textContent = state.step ? `${state.step}, task ${order[state.step - 1]}` : "start";
   find("#step").setAttribute("aria-valuetext", state.step ? `step ${state.step}, ${state.names[order[state.step - 1]]} learned` : "start");
   find("#draw").hidden = !["with", "without"].includes(state.order);
   const sizes = computed.P.parts.map((part) => part.norm), m = state.task;
@@ -277,7 +289,8 @@ function connect() {
   connectTheme();
   connectTour();
   addEventListener("hashchange", () => { if (location.hash !== written) { state = fromHash(location.hash); showTour(); later(); } });
-  addEventListener("resize", later);
+  const watcher = new ResizeObserver(() => { for (const svg of document.querySelectorAll("figure svg")) svg.knownWidth = null; later(); });
+  watcher.observe(find(".grid"));
 }
 
 const freeName = () => { for (let n = state.X.length; ; n++) if (!state.names.includes(`task ${n}`)) return `task ${n}`; };

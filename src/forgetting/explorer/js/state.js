@@ -19,7 +19,7 @@ export const RANGES = {
 };
 
 const FRESH = {
-  family: "two_lines", parameters: {angle: 45}, order: "with", given: [0, 1], scheme: "kaczmarz", eta: 0.5, lam: 0.5, alpha: 1, noise: 0,
+  family: "two_lines", parameters: {angle: 45}, order: "with", given: [], scheme: "kaczmarz", eta: 0.5, lam: 0.5, alpha: 1, noise: 0,
   last: 100, k: 10, quantity: "loss", axes: [0, 1], task: 0, step: 6, draw: 1, names: null,
 };
 

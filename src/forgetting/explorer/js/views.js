@@ -8,36 +8,39 @@ import {norm, product, transpose} from "./linear.js";
 const GRID = {stroke: "var(--grid)", "stroke-width": 1}, AXIS = {stroke: "var(--soft)", "stroke-width": 1};
 const text = (x, y, words, more = {}) => draw("text", {x: round(x), y: round(y), ...more}, words);
 
+/** Whether values are means, over random orders or over noise. */
+export const averaged = (state) => state.order === "with" || state.order === "without" || state.noise > 0;
+
 // ------------------------------------------------------------------------------------- expected values, bounds and worst
 
 /** What the figure of curves shows: points of each curve, by what it is. */
 function curvesOf(state, {result, bounds, setting, rows, best}) {
   const steps = DATA.steps.filter((k) => k <= result.last), at = (values) => steps.map((k) => [k, values[k]]).filter(([, value]) => value > 0);
   const others = bounds.filter((bound) => bound.quantity === state.quantity && bound.kind === "upper" && bound.origin !== "trivial" && bound.key !== best?.bound.key);
-  const line = (bound) => steps.map((k) => [k, valueOf(bound, setting, k)]).filter(([, value]) => value > 0);
+  const few = steps.filter((k, place) => k === 1 || k === result.last || place % Math.ceil(steps.length / 36) === 0), line = (bound, ks = steps) => ks.map((k) => [k, valueOf(bound, setting, k)]).filter(([, value]) => value > 0);
   const certified = state.order === "with" && state.scheme === "kaczmarz" && state.alpha === 1 && !state.noise && !state.labels;
   const scale = setting.dist_sq * setting.radius ** 2;
   const worst = certified ? worstKnown(setting.T, state.quantity).filter(([k]) => k <= result.last) : [];
   return {
     loss: at(result.loss), forgetting: at(result.forgetting), tightest: best && best.bound.origin !== "trivial" ? line(best.bound) : [],
-    others: others.map((bound) => [bound, line(bound)]).filter(([, points]) => points.length), worst: worst.map(([k, value, upper]) => [k, value * scale, upper === null ? null : upper * scale]),
+    others: others.map((bound) => [bound, line(bound, bound.every ? steps : few)]).filter(([, points]) => points.length), worst: worst.map(([k, value, upper]) => [k, value * scale, upper === null ? null : upper * scale]),
     trivial: rows.length && bounds.some(({origin}) => origin === "trivial") ? trivialValue(setting, state.quantity) : null,
   };
 }
 
 export function drawCurves(svg, state, made) {
-  const {result, best} = made, shown = curvesOf(state, made), {width, height, parts} = canvas(svg, 0.74, 270);
+  const {result, best} = made, mean = averaged(state) ? "expected " : "", shown = curvesOf(state, made), {width, height, parts} = canvas(svg, 1, 330);
   const left = 52, right = width - 12, top = 8, last = Math.max(result.last, 2), size = made.setting.radius_sq_mean * made.setting.dist_sq / 2 || 1;
   const values = [...shown.loss, ...shown.forgetting].map(([, value]) => value), above = [...values, ...shown.tightest.map(([, value]) => value), ...shown.worst.map(([, value]) => value)];
   const high = Math.max(...above.filter((value) => value <= 4 * size), size * 1e-9, shown.trivial && shown.trivial <= 4 * size ? shown.trivial : 0) * 1.3;
-  const low = Math.min(high / 30, Math.max(Math.min(...above, high), high * 1e-10) / 1.4);
-  const entries = [[keyLine({stroke: colour(0), "stroke-width": 2.2}), "expected loss"], [keyLine({stroke: colour(1), "stroke-width": 2.2}), "expected forgetting"]];
+  const low = Math.min(high / 30, Math.max(Math.min(...above, high), high * 1e-8) / 1.4);
+  const entries = [[keyLine({stroke: colour(0), "stroke-width": 2.2}), `${mean}loss`], [keyLine({stroke: colour(1), "stroke-width": 2.2}), `${mean}forgetting`]];
   if (shown.tightest.length) entries.push([keyLine({stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"}), `tightest bound at k = ${state.k}: ${best.bound.name}`]);
   if (shown.others.length) entries.push([keyLine({stroke: "var(--minor)", "stroke-width": 1, "stroke-dasharray": "2 2"}), `${shown.others.length} other bounds`]);
   if (shown.trivial !== null) entries.push([keyLine({stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "9 3"}), "trivial bound"]);
   if (shown.worst.length) entries.push([draw("path", {d: "M6 4L10.5 -4L15 4Z", fill: "var(--soft)"}), `worst known ${made.setting.T} tasks${shown.worst.some(([, , upper]) => upper !== null) ? ", certified" : ""}`]);
   if (result.lossInterval) entries.push([draw("rect", {x: 2, y: -5, width: 17, height: 10, fill: colour(0), "fill-opacity": 0.25}), "95 % interval"]);
-  const below = [], tall = legend(below, entries, 4, 0, width - 8), bottom = height - tall - 38;
+  const below = [], tall = legend(below, entries, 4, 0, width - 8), bottom = height - tall - 44;
   const x = logScale(1, last, left, right), y = logScale(low, high, bottom, top), inside = ([, value]) => value >= low / 4 && value <= high * 4;
   for (const value of x.lines) parts.push(draw("line", {x1: round(x.place(value)), x2: round(x.place(value)), y1: top, y2: bottom, ...GRID}));
   for (const value of y.lines) parts.push(draw("line", {x1: left, x2: right, y1: round(y.place(value)), y2: round(y.place(value)), ...GRID}));
@@ -71,7 +74,7 @@ export function drawCurves(svg, state, made) {
     body.append(draw("circle", {cx: here, cy: round(y.place(result[name][state.k])), r: 4, fill: colour(name === "loss" ? 0 : 1), stroke: "var(--card)", "stroke-width": 1.5}));
   parts.push(body, draw("g", {transform: `translate(0 ${bottom + 52})`}, ...below));
   svg.replaceChildren(...parts);
-  svg.setAttribute("aria-label", `Curves on logarithmic axes, k from 1 to ${result.last}: at k = ${state.k} the expected loss is ${said(result.loss[state.k])} and the expected forgetting ${said(result.forgetting[state.k])}`);
+  svg.setAttribute("aria-label", `Curves on logarithmic axes, k from 1 to ${result.last}: at k = ${state.k} the ${mean}loss is ${said(result.loss[state.k])} and the ${mean}forgetting ${said(result.forgetting[state.k])}`);
   return {stepAt: (px) => Math.min(Math.max(x.back(px), 1), last)};
 }
 
@@ -83,24 +86,36 @@ export function lineAngle(rows, [a, b]) {
   return Math.hypot(x, y) > 1e-9 * norm(rows[0]) ? Math.atan2(-x, y) : null;
 }
 
+/** A place for the handle of a line through a point: within the figure, and not on another handle. */
+function freePlace(taken, [x, y], [dx, dy], width, height) {
+  const reach = Math.min(width, height) / 2;
+  let best = null, most = -Infinity;
+  for (const share of [0.62, 0.8, 0.45, 0.97, 0.3, 1.15, 1.35, 1.6, 1.9]) for (const sign of [1, -1]) {
+    const made = [x + sign * share * reach * dx, y + sign * share * reach * dy];
+    const free = Math.min(made[0] - 14, made[1] - 14, width - 14 - made[0], height - 14 - made[1], ...taken.map((other) => Math.hypot(other[0] - made[0], other[1] - made[1]) - 23));
+    if (free > 0) return made;
+    if (free > most) [best, most] = [made, free];
+  }
+  return best;
+}
+
 export function drawPlane(svg, state, {walk, centre}) {
-  const {width, height, parts} = canvas(svg, 0.74, 270), [a, b] = state.axes, two = a !== b;
+  const {width, height, parts} = canvas(svg, 0.92, 300), [a, b] = state.axes, two = a !== b;
   const flat = (w) => [w[a], two ? w[b] : 0], star = flat(centre), reach = Math.max(Math.hypot(...star), 0.35 * norm(centre), 1e-9);
   const half = 0.92 * reach, middle = star.map((value) => value / 2), unit = Math.min(width, height) / 2 / half;
   const place = ([x, y]) => [width / 2 + (x - middle[0]) * unit, height / 2 - (y - middle[1]) * unit];
   const back = (px, py) => [(px - width / 2) / unit + middle[0], (height / 2 - py) / unit + middle[1]];
   const far = 3 * (width + height), [sx, sy] = place(star), handles = [];
-  const known = (m) => state.names[m];
+  const taken = [[sx, sy], place([0, 0])];
   state.X.forEach((rows, m) => {
     const angle = two ? lineAngle(rows, state.axes) : null;
     if (angle === null) return;
-    const [dx, dy] = [Math.cos(angle), -Math.sin(angle)], chosen = m === state.task, away = (0.4 + 0.46 * ((m * 5) % state.X.length) / Math.max(state.X.length - 1, 1)) * Math.min(width, height) / 2;
+    const [dx, dy] = [Math.cos(angle), -Math.sin(angle)], chosen = m === state.task;
     parts.push(draw("line", {x1: round(sx - far * dx), y1: round(sy - far * dy), x2: round(sx + far * dx), y2: round(sy + far * dy), stroke: colour(m), "stroke-width": chosen ? 2.4 : 1.4, "stroke-opacity": rows.length > 1 ? 0.45 : 0.9, "stroke-dasharray": rows.length > 1 ? "5 4" : null}));
-    const options = [1, -1].map((sign) => [sx + sign * away * dx, sy + sign * away * dy]);
-    const edge = ([x, y]) => Math.min(x, y, width - x, height - y);
-    const [hx, hy] = edge(options[0]) >= Math.min(edge(options[1]), 16) ? options[0] : options[1];
+    const [hx, hy] = freePlace(taken, [sx, sy], [dx, dy], width, height);
+    taken.push([hx, hy]);
     const degrees = Math.round(1800 * angle / Math.PI) / 10;
-    handles.push(draw("g", {class: "handle", "data-task": m, tabindex: chosen ? 0 : -1, role: "slider", "aria-label": `${known(m)}, angle of its line`, "aria-valuemin": -180, "aria-valuemax": 180, "aria-valuenow": degrees, "aria-valuetext": `${degrees} degrees`},
+    handles.push(draw("g", {class: "handle", "data-task": m, tabindex: chosen ? 0 : -1, role: "slider", "aria-label": `${state.names[m]}, angle of its line`, "aria-valuemin": -180, "aria-valuemax": 180, "aria-valuenow": degrees, "aria-valuetext": `${degrees} degrees`},
       draw("circle", {cx: round(hx), cy: round(hy), r: 20, fill: "transparent"}),
       draw("circle", {cx: round(hx), cy: round(hy), r: 10, fill: "var(--card)", stroke: colour(m), "stroke-width": chosen ? 3 : 2}),
       text(hx, hy + 4, String(m), {"text-anchor": "middle", "font-size": 11})));
@@ -126,7 +141,7 @@ const MOST_CELLS = 24;  // rows of tasks up to which each direction has a cell o
 export function drawAngles(svg, state, {P}) {
   const spans = P.parts.map(({span}) => span), count = spans.reduce((sum, span) => sum + span.length, 0), fine = count <= MOST_CELLS;
   const sizes = spans.map((span) => fine ? span.length : 1), total = sizes.reduce((sum, value) => sum + value, 0);
-  const {width, height, parts} = canvas(svg, 0.74, 270), top = 20, left = 34, side = Math.min(width - left - 90, height - top - 8) / total;
+  const {width, height, parts} = canvas(svg, 0.62, 240), top = 20, left = 34, side = Math.min(width - left - 90, height - top - 8) / total;
   let y = top;
   spans.forEach((one, m) => {
     let x = left;
@@ -159,8 +174,9 @@ export function drawAngles(svg, state, {P}) {
 
 // ------------------------------------------------------------------------------------------------------ forgetting by task
 
-export function drawShares(svg, state, {result}) {
-  const shares = result.shares[Math.min(state.k, result.last)], {width, height, parts} = canvas(svg, 0.74, 270), T = shares.length;
+export function drawShares(svg, state, {result, setting}) {
+  const rounding = 1e-28 * setting.dist_sq * setting.radius ** 2;  // of the loss of a task that is solved
+  const shares = result.shares[Math.min(state.k, result.last)].map((value) => Math.abs(value) < rounding ? 0 : value), {width, height, parts} = canvas(svg, 0.62, 240), T = shares.length;
   const names = state.names.map((name) => name.length > 12 ? `${name.slice(0, 11)}\u2026` : name), wide = Math.max(...names.map((name) => name.length)) * 6.4 + 12;
   const top = 6, bottom = height - 22, row = (bottom - top) / T, most = Math.max(...shares.map(Math.abs)) || 1, negative = shares.some((value) => value < -1e-12 * most);
   const left = wide, right = width - 74, zero = negative ? left + 0.35 * (right - left) : left, unit = (negative ? Math.min(zero - left - 8, right - zero) : right - zero) / most;
