@@ -125,7 +125,8 @@ def _fits(ordering: Ordering, drawn: IntArray, share: Array) -> None:
 
 def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> None:
     """Check that a scheme does not change its inputs, gives the same run twice, moves within w_0 + row space, never
-    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`).
+    moves away from a solution, and satisfies its statements (`projects`, `solves_task`, `remembers`, `linear_on`,
+    `linear_steps_on`). A scheme that states a decay (`kept_at`) may move away, and shrinks w_0 off the row space.
     With `solves=True`, check also that the scheme solves the task it learns.
 
     >>> import forgetting as fg
@@ -156,13 +157,15 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
     _require(bool(np.isfinite(first.iterates).all()), scheme, "gave values that are not finite")
     _require(first.iterates.shape == (13, tasks.dim), scheme, f"gave iterates of shape {first.iterates.shape}")
     rows = np.concatenate([tasks.task(m)[0] for m in range(tasks.num_tasks)])
-    off = first.iterates - first.iterates[0]
+    left = scheme.left_after(first.steps)  # decay moves w towards 0 before a step
+    decays = left is not None and bool(np.any(left != 1))
+    off = first.iterates - (np.ones(13) if left is None else left)[:, None] * first.iterates[0]
     off = off - off @ np.linalg.pinv(rows) @ rows
     _require(float(np.abs(off).max()) < tol, scheme, "left w_0 + row space of the tasks")
     errors = np.linalg.norm(first.iterates - tasks.nearest_solution(w0), axis=1)
     worst = int(np.argmax(np.diff(errors)))
     _require(
-        bool(np.all(np.diff(errors) <= tol)),
+        decays or bool(np.all(np.diff(errors) <= tol)),
         scheme,
         f"moved away from an offline solution at step {worst + 1}: distance {errors[worst]:.6g} became "
         f"{errors[worst + 1]:.6g}",
@@ -182,6 +185,12 @@ def check_scheme(scheme: Scheme, *, solves: bool = False, tol: float = 1e-8) -> 
             other = run(tasks, WithReplacement(), 12, scheme=twin, seed=3, w0=w0)
             gap = float(np.abs(other.iterates - first.iterates).max())
             _require(gap < tol, scheme, f"differs by {gap:.2g} from {twin}, against what it states by `{statement}`")
+    steps = None if twins["linear_on"] is not None else scheme.linear_steps_on(tasks)
+    for t, task in enumerate(first.order.tolist() if steps is not None else (), 1):
+        step = steps.at(t)  # type: ignore[union-attr]
+        made = run(tasks, Explicit([task]), 1, scheme=step.scheme, w0=step.keep * first.iterates[t - 1])
+        gap = float(np.abs(made.iterates[1] - first.iterates[t]).max())
+        _require(gap < tol, scheme, f"differs by {gap:.2g} from {step} at step {t}, against its `linear_steps_on`")
     if scheme.intrinsic:
         _same_from_kernel(scheme, tasks, tol)
 

@@ -19,6 +19,7 @@ LINEAR = [
     fg.schemes.SGD(0.05, "loss"),
     fg.schemes.FiniteSteps(3, 0.1),
     fg.schemes.Ridge(0.4),
+    fg.schemes.Scheduled(lambda t: fg.schemes.Decay(1 - 1 / (t + 1), fg.schemes.Ridge(0.1 * t))),
 ]
 
 

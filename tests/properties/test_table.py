@@ -15,9 +15,11 @@ from forgetting.orderings import laws
 
 T, K = 3, 3
 ARGUMENTS = {
+    "decay": {"alpha": 0.5, "scheme": "kaczmarz"},
     "explicit": {"seq": [2, 0, 2]},
     "finite-steps": {"n": 2, "step_size": 0.05},
     "ridge": {"lam": 0.5},
+    "scheduled": {"schedule": lambda t: schemes.Ridge(0.5 * t)},
     "weakly-regularized": {"log_lambda": -20.0},
 }
 ORDERINGS = [

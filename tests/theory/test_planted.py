@@ -132,7 +132,7 @@ def wrong_order(patch):
     patch.setattr(subsets.PermutationWalk, "_chance", partial_chance)
 
     def rotated(self, wanted, epochs):
-        return self.along(np.arange(max(wanted)) % len(self.steps), wanted)
+        return self.along(np.arange(max(wanted)) % len(self.bases), wanted)
 
     patch.setattr(decimal_moments.DecimalMoments, "permutations", rotated)
 

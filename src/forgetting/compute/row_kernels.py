@@ -35,6 +35,8 @@ def multiples(
     left_at: IntArray,
     offsets: IntArray,
     gains: Array,
+    g: int,
+    keep: float,
     targets: Array,
     sigma: Array,
     task: int,
@@ -42,21 +44,22 @@ def multiples(
     products: Array,
     steps: Array,
 ) -> tuple[float, float]:
-    """From the `size` products X_m w, the multiple of each row to subtract from w, and the loss before and after.
+    """From the `size` products X_m w, the multiple of each row to subtract from keep w, and the loss before and after.
 
-    U_m^T = L_m X_m; row i of L_m is left[left_at[i]:left_at[i + 1]].
+    The loss before is that of w. U_m^T = L_m X_m; row i of L_m is left[left_at[i]:left_at[i + 1]].
     """
     before = after = 0.0
     for j in range(size):
         steps[j] = 0.0
     for i in range(offsets[task], offsets[task + 1]):
         begin = left_at[i]
-        error = -targets[i]
+        seen = 0.0
         for j in range(size):
-            error += left[begin + j] * products[j]
-        step = gains[i] * error
-        before += (sigma[i] * error) ** 2
-        after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
+            seen += left[begin + j] * products[j]
+        error = keep * seen - targets[i]
+        step = gains[g, i] * error
+        before += (sigma[i] * (seen - targets[i])) ** 2
+        after += (sigma[i] * (1.0 - gains[g, i]) * error) ** 2
         for j in range(size):
             steps[j] += step * left[begin + j]
     return 0.5 * before, 0.5 * after
@@ -73,6 +76,8 @@ def advance_by_rows(
     left_at: IntArray,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    keep: Array,
     targets: Array,
     sigma: Array,
     order: IntArray,
@@ -98,8 +103,11 @@ def advance_by_rows(
                     total += dense[i, j] * w[j]
             products[i - first] = total
         before[t], after[t] = multiples(
-            left, left_at, offsets, gains, targets, sigma, order[t], last - first, products, steps
+            left, left_at, offsets, gains, which[t], keep[t], targets, sigma, order[t], last - first, products, steps
         )
+        if keep[t] != 1.0:
+            for j in range(len(w)):
+                w[j] *= keep[t]
         for i in range(first, last):
             step = steps[i - first]
             if data is not None:

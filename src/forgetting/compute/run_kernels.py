@@ -37,11 +37,39 @@ def most_rows(offsets: IntArray) -> int:
 
 
 @compiled_fast
+def shrink(
+    dual: bool,
+    rows: Array,
+    offsets: IntArray,
+    keep: float,
+    origin: Array,
+    targets: Array,
+    sigma: Array,
+    task: int,
+    z: Array,
+) -> float:
+    """Let w become keep w, which is z + `origin`, in place, and return the loss of a task before; see `learn_task`."""
+    before = 0.0
+    for i in range(offsets[task], offsets[task + 1]):
+        if dual:
+            error = z[i]
+        else:
+            error = -targets[i]
+            for j in range(rows.shape[1]):
+                error += rows[i, j] * z[j]
+        before += (sigma[i] * error) ** 2
+    for j in range(len(z)):
+        z[j] = keep * z[j] + (keep - 1.0) * origin[j]
+    return 0.5 * before
+
+
+@compiled_fast
 def learn_task(
     dual: bool,
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    g: int,
     targets: Array,
     sigma: Array,
     task: int,
@@ -50,8 +78,8 @@ def learn_task(
 ) -> tuple[float, float]:
     """Learn a task, changing z in place, and return the loss of the task before and after.
 
-    Primal: z has D entries and rows is U^T. Dual: z stands for rho = U^T z - c, with R entries, and rows is M = U^T U.
-    `steps` is a work array with at least as many entries as the task has rows.
+    The gains are in row `g` of a table. Primal: z has D entries and rows is U^T. Dual: z stands for rho = U^T z - c,
+    with R entries, and rows is M = U^T U. `steps` is a work array with at least as many entries as the task has rows.
     """
     first, last = offsets[task], offsets[task + 1]
     size = rows.shape[1]
@@ -64,9 +92,10 @@ def learn_task(
             error = -targets[i]
             for j in range(size):
                 error += rows[i, j] * z[j]
-        steps[i - first] = gains[i] * error
+        gain = gains[g, i]
+        steps[i - first] = gain * error
         before += (sigma[i] * error) ** 2
-        after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
+        after += (sigma[i] * (1.0 - gain) * error) ** 2
     for i in range(first, last):
         step = steps[i - first]
         for j in range(size):
@@ -79,6 +108,9 @@ def advance(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    keep: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     order: IntArray,
@@ -88,11 +120,19 @@ def advance(
     before: Array,
     after: Array,
 ) -> None:
-    """Learn the tasks of `order`, changing z in place; `kept[i]` becomes z after step `kept_at[i]` (counted from 1)."""
+    """Learn the tasks of `order`, changing z in place; `kept[i]` becomes z after step `kept_at[i]` (counted from 1).
+
+    Step t has the gains in row which[t] of the table, and keeps the factor keep[t] of w.
+    """
     steps = np.empty(most_rows(offsets))
     position = 0
     for t in range(len(order)):
-        before[t], after[t] = learn_task(False, rows, offsets, gains, targets, sigma, order[t], z, steps)
+        started = 0.0
+        if keep[t] != 1.0:
+            started = shrink(False, rows, offsets, keep[t], origin, targets, sigma, order[t], z)
+        before[t], after[t] = learn_task(False, rows, offsets, gains, which[t], targets, sigma, order[t], z, steps)
+        if keep[t] != 1.0:
+            before[t] = started
         if position < len(kept_at) and kept_at[position] == t + 1:
             for j in range(len(z)):
                 kept[position, j] = z[j]
@@ -104,6 +144,9 @@ def ensemble_dual(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     sigma: Array,
     orders: IntArray,
     z0: Array,
@@ -114,8 +157,8 @@ def ensemble_dual(
 ) -> None:
     """Many runs in the dual: mean loss at the steps in `keep`, and the loss of the task learned before and after.
 
-    Errors are scaled such that the mean loss is |z|^2. `after` must be zeros on entry. At a step in `keep`, one pass
-    over z both subtracts the last row of the task and sums the loss.
+    Gains and factors of w are as in `advance`. Errors are scaled such that the mean loss is |z|^2. `after` must be
+    zeros on entry. At a step in `keep`, one pass over z both subtracts the last row of the task and sums the loss.
     """
     steps = np.empty(most_rows(offsets))
     size = len(z0)
@@ -132,12 +175,17 @@ def ensemble_dual(
         for t in range(orders.shape[1]):
             first, last = offsets[orders[run, t]], offsets[orders[run, t] + 1]
             loss_before = loss_after = 0.0
+            g, keeps = which[t], factors[t]
+            started = 0.0
+            if keeps != 1.0:
+                started = shrink(True, rows, offsets, keeps, origin, sigma, sigma, orders[run, t], z)
             for i in range(first, last):
                 error = z[i]
-                steps[i - first] = gains[i] * error
+                gain = gains[g, i]
+                steps[i - first] = gain * error
                 loss_before += (sigma[i] * error) ** 2
-                loss_after += (sigma[i] * (1.0 - gains[i]) * error) ** 2
-            before[run, t] = 0.5 * loss_before
+                loss_after += (sigma[i] * (1.0 - gain) * error) ** 2
+            before[run, t] = 0.5 * loss_before if keeps == 1.0 else started
             if loss_after != 0.0:  # projections leave no loss: pages of `after` then stay untouched
                 after[run, t] = 0.5 * loss_after
             recorded = position < len(keep) and keep[position] == t + 1
@@ -166,6 +214,9 @@ def ensemble_primal(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     form: Array,
@@ -186,8 +237,13 @@ def ensemble_primal(
         position = 0
         for t in range(orders.shape[1] + 1):
             if t > 0:
-                pair = learn_task(False, rows, offsets, gains, targets, sigma, orders[run, t - 1], z, steps)
+                task, keeps, started = orders[run, t - 1], factors[t - 1], 0.0
+                if keeps != 1.0:
+                    started = shrink(False, rows, offsets, keeps, origin, targets, sigma, task, z)
+                pair = learn_task(False, rows, offsets, gains, which[t - 1], targets, sigma, task, z, steps)
                 before[run, t - 1], after[run, t - 1] = pair
+                if keeps != 1.0:
+                    before[run, t - 1] = started
             if position < len(keep) and keep[position] == t:
                 loss = 0.0
                 for i in range(len(form)):
@@ -205,6 +261,9 @@ def ensemble_forgetting(
     rows: Array,
     offsets: IntArray,
     gains: Array,
+    which: IntArray,
+    factors: Array,
+    origin: Array,
     targets: Array,
     sigma: Array,
     orders: IntArray,
@@ -225,7 +284,9 @@ def ensemble_forgetting(
         position = 0
         for t in range(1, orders.shape[1] + 1):
             task = orders[run, t - 1]
-            learned += learn_task(dual, rows, offsets, gains, targets, sigma, task, z, steps)[1]
+            if factors[t - 1] != 1.0:
+                shrink(dual, rows, offsets, factors[t - 1], origin, targets, sigma, task, z)
+            learned += learn_task(dual, rows, offsets, gains, which[t - 1], targets, sigma, task, z, steps)[1]
             visits[task] += 1
             if position < len(keep) and keep[position] == t:
                 total = 0.0

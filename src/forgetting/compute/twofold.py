@@ -148,6 +148,27 @@ def from_decimals(values: list[Decimal]) -> Pair:
     return np.array(high, dtype=np.float64), np.array(low, dtype=np.float64)
 
 
+class Numbers:
+    """Arrays of numbers of two floats, with + * and / for formulas that are written once for all kinds of numbers.
+
+    >>> third = Numbers(np.ones(1)) / Numbers(np.array([3.0]))
+    >>> bool((third * Numbers(np.array([3.0]))).low[0] == 0.0)
+    True
+    """
+
+    def __init__(self, high: Array, low: Array | None = None) -> None:
+        self.high, self.low = high, 0.0 * high if low is None else low
+
+    def __add__(self, other: Numbers) -> Numbers:
+        return Numbers(*add(self.high, self.low, other.high, other.low))
+
+    def __mul__(self, other: Numbers) -> Numbers:
+        return Numbers(*mul(self.high, self.low, other.high, other.low))
+
+    def __truediv__(self, other: Numbers) -> Numbers:
+        return Numbers(*div(self.high, self.low, other.high, other.low))
+
+
 # ------------------------------------------------------------------------------------------------- linear algebra
 
 

@@ -21,7 +21,7 @@ from forgetting.core.progress import Progress, progress_bar, reports_progress, t
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
 from forgetting.dynamics.loop import recorded_steps, run
-from forgetting.dynamics.space import resolve, restored_space, view_of
+from forgetting.dynamics.space import given_scheme, resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series, column
@@ -30,14 +30,15 @@ from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit, Ordering
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering, drawn_orders
 from forgetting.results import Result
-from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes import LinearScheme, LinearSteps, Scheme
 from forgetting.schemes.base import SchemeLike
-from forgetting.schemes.linear import linear_gains
+from forgetting.schemes.linear import gains_of_steps
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
+MOST_GAINS = 2**26  # numbers of a table of gains of all steps: 512 MiB
 MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
 __all__ = ["Ensemble", "run_many"]
@@ -159,7 +160,7 @@ class Ensemble(Result):
     def _restored(cls, values: dict[str, Any]) -> Ensemble:
         geometry = values.pop("geometry", None)
         made = cls(**checked_fields(cls, values))
-        restored_space(made.problem, made.scheme, made.w0, geometry)
+        restored_space(made.problem, made.scheme, made.w0, geometry, made.order.shape[-1])
         if made.order.ndim != 2 or made.threads < 1 or made.seed < 0:
             raise ForgettingError("the parts of the runs do not fit together")
         as_index(made.order.ravel(), made.problem.num_tasks, "order", least=NO_UPDATE if made.ordering.skips else 0)
@@ -177,7 +178,7 @@ class Ensemble(Result):
     @cached_property
     def forgetting(self) -> Array:
         """Forgetting after each step, (runs, k); NaN at steps that were not recorded."""
-        linear, geometry = compiled_form(self.problem, self.scheme)
+        linear, geometry = compiled_steps(self.problem, self.scheme.fitted_to(self.problem, self.order.shape[1]))
         if linear is None or geometry is None or self.ordering.skips:
             return self._replayed("forgetting", 1)
         result = np.full(self.order.shape, np.nan)
@@ -259,11 +260,12 @@ def run_many(
     k, runs = as_count(k, "k"), as_count(runs, "runs", least=1)
     seed, ordering = seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     workers = cores() if threads is None else as_count(threads, "threads", least=1)
-    scheme, space = resolve(problem, scheme, w0)
+    given = given_scheme(problem, scheme)
+    scheme, space = resolve(problem, given, w0, k)
     ordering.check(problem.num_tasks, k)
     start, there = space.w0, as_device(device)
     steps = recorded_steps(k, record_every)
-    linear, geometry = compiled_form(problem, scheme)
+    linear, geometry = compiled_steps(problem, scheme)
     at_once = linear is not None and not ordering.adaptive
     each = 32.0 * k + 8.0 * len(steps) * (1 if at_once else 1 + space.start().size)  # order, losses; iterates
     require_memory(
@@ -271,6 +273,9 @@ def run_many(
         f"{runs} runs of {k} steps, {len(steps)} of them recorded,",
         'use fewer runs, record fewer steps (record_every=), or fg.expect(..., method="monte-carlo") for means alone',
     )
+    apart = geometry is not None and linear is not None and not linear.alike
+    if apart and (not there.host or k * len(geometry.sigma) > MOST_GAINS):  # type: ignore[union-attr]
+        linear = None
     if ordering.adaptive or linear is None or geometry is None:
         if not there.host:
             raise NotSupportedError(
@@ -292,13 +297,18 @@ def run_many(
         complaints = []
     said = tuple(dict.fromkeys(complaints))
     return Ensemble(
-        problem, ordering, scheme, seed, orders, steps, losses, said, start, before, after, workers, there.spec
+        problem, ordering, given, seed, orders, steps, losses, said, start, before, after, workers, there.spec
     )
 
 
 def compiled_form(problem: Problem, scheme: Scheme) -> tuple[LinearScheme | None, Geometry | None]:
     """The linear scheme and the geometry for the compiled loops; (None, None) if `scheme.learn` makes the steps."""
     return (scheme.linear_on(problem), problem.geometry) if scheme.intrinsic else (None, None)
+
+
+def compiled_steps(problem: Problem, scheme: Scheme) -> tuple[LinearSteps | None, Geometry | None]:
+    """The linear steps and the geometry for the compiled loops; (None, None) if `scheme.learn` makes the steps."""
+    return (scheme.linear_steps_on(problem), problem.geometry) if scheme.intrinsic else (None, None)
 
 
 def _seed_of(seed: int, i: int) -> int:
@@ -309,7 +319,7 @@ def _seed_of(seed: int, i: int) -> int:
 @quietly()
 def batch_losses(
     geometry: Geometry,
-    scheme: LinearScheme,
+    scheme: LinearScheme | LinearSteps,
     orders: IntArray,
     w0: Array,
     keep: IntArray,
@@ -332,7 +342,7 @@ def batch_losses(
 
 def batch_forgetting(
     geometry: Geometry,
-    scheme: LinearScheme,
+    scheme: LinearScheme | LinearSteps,
     orders: IntArray,
     w0: Array,
     keep: IntArray,
@@ -346,14 +356,15 @@ def batch_forgetting(
 
 
 def _runs_of_outputs(
-    geometry: Geometry, scheme: LinearScheme, w0: Array, threads: int, device: Device
+    geometry: Geometry, scheme: LinearScheme | LinearSteps, w0: Array, threads: int, device: Device
 ) -> list[CompiledRuns | DeviceRuns]:
     """The runs of each output, which share the orders and nothing else."""
+    steps = scheme if isinstance(scheme, LinearSteps) else LinearSteps.of(scheme)
     starts = (w0,) if geometry.outputs is None else w0.T
     each = zip(geometry.each_output, starts, strict=True)
     if not device.host:
-        return [DeviceRuns.made(device, part, scheme, start) for part, start in each]
-    return [CompiledRuns(part, scheme, start, threads) for part, start in each]
+        return [DeviceRuns.made(device, part, steps.at(1).scheme, start) for part, start in each]
+    return [CompiledRuns(part, steps, start, threads) for part, start in each]
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +372,7 @@ class CompiledRuns:
     """Runs of a linear scheme on tasks with one output, from one start, by compiled loops in several threads."""
 
     geometry: Geometry
-    scheme: LinearScheme
+    steps: LinearSteps
     w0: Array
     threads: int
 
@@ -375,12 +386,20 @@ class CompiledRuns:
         runs, k = orders.shape
         losses, before, after = np.empty((runs, len(keep))), np.empty((runs, k)), np.zeros((runs, k))
         dual = dual_is_cheaper(self.geometry, len(keep) / (k + 1))
-        rows, offsets, gains, targets, sigma, start = self._setting(dual)
+        rows, offsets, table, which, factors, origin, targets, sigma, start = self._setting(dual, k)
         distinct = self.geometry.distinct(orders)
         constant = 0.0
         if dual:
             weights = self.geometry.loss_weights
-            scaled = rows * weights / weights[:, None], offsets, gains, sigma / weights
+            scaled = (
+                rows * weights / weights[:, None],
+                offsets,
+                table,
+                which,
+                factors,
+                origin * weights,
+                sigma / weights,
+            )
             start = start * weights
 
             def work(part: slice) -> None:
@@ -391,7 +410,7 @@ class CompiledRuns:
 
             def work(part: slice) -> None:
                 results = losses[part], before[part], after[part]
-                setting = rows, offsets, gains, targets, sigma, form, shift
+                setting = rows, offsets, table, which, factors, origin, targets, sigma, form, shift
                 run_kernels.ensemble_primal(*setting, distinct[part], start, keep, *results)
 
         _parallel(work, orders, self.threads)
@@ -404,23 +423,25 @@ class CompiledRuns:
 
         values = np.empty((len(orders), len(keep)))
         dual = dual_is_cheaper(self.geometry, 1.0)
-        rows, offsets, gains, targets, sigma, start = self._setting(dual)
+        rows, offsets, table, which, factors, origin, targets, sigma, start = self._setting(dual, orders.shape[1])
         distinct = self.geometry.distinct(orders)
 
         def work(part: slice) -> None:
-            setting = dual, rows, offsets, gains, targets, sigma
+            setting = dual, rows, offsets, table, which, factors, origin, targets, sigma
             run_kernels.ensemble_forgetting(*setting, distinct[part], start, keep, values[part])
 
         _parallel(work, orders, self.threads)
         return values
 
-    def _setting(self, dual: bool) -> tuple[Any, ...]:
-        """The rows, offsets, gains, targets, sigma and the start, in dual or primal form."""
+    def _setting(self, dual: bool, k: int) -> tuple[Any, ...]:
+        """The rows, offsets, gains of k steps, z = 0, targets, sigma and the start, in dual or primal form."""
         geometry = self.geometry
-        z0 = geometry.start(self.w0)
-        start, rows = (geometry.errors(z0), geometry.gram) if dual else (z0, geometry.rows)
-        gains = linear_gains(geometry, self.scheme)
-        return rows, geometry.offsets, gains, geometry.targets, geometry.sigma, np.ascontiguousarray(start)
+        start, rows, origin = geometry.start(self.w0), geometry.rows, geometry.solution
+        if dual:
+            start, rows, origin = geometry.errors(start), geometry.gram, geometry.targets + geometry.rows @ origin
+        gains = gains_of_steps(geometry, self.steps, 1, k)
+        fixed = geometry.targets, geometry.sigma, np.ascontiguousarray(start)
+        return rows, geometry.offsets, *gains, np.ascontiguousarray(origin), *fixed
 
 
 def dual_is_cheaper(geometry: Geometry, recorded: float) -> bool:

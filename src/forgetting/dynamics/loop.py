@@ -22,21 +22,22 @@ from forgetting.core.arrays import (
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress
-from forgetting.dynamics.space import Space, resolve, view_of
+from forgetting.dynamics.space import Space, given_scheme, resolve, view_of
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Directions, Recorded
+from forgetting.geometry import Directions, Recorded, StepGains
 from forgetting.orderings import Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
-from forgetting.schemes import Learned, LinearScheme, Scheme
+from forgetting.schemes import Learned, LinearSteps, Scheme
 from forgetting.schemes.base import SchemeLike
-from forgetting.schemes.linear import linear_gains
+from forgetting.schemes.linear import gains_of_steps
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
 
 __all__ = ["run"]
 
 CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short enough for Ctrl-C to act soon
+TABLE = 2**21  # numbers of a table of gains
 FEW = 64  # steps of other code between two reports of progress
 Callback = Callable[[int, Array], bool | None]
 
@@ -73,12 +74,24 @@ class _Record:
 
 
 class _Compiled:
-    """Makes steps of a linear scheme on directions by compiled code."""
+    """Makes linear steps on directions by compiled code."""
 
-    def __init__(self, directions: Directions, scheme: LinearScheme, state: Array) -> None:
-        self.directions = directions
-        self.gains = linear_gains(directions, scheme)
+    def __init__(self, directions: Directions, steps: LinearSteps, state: Array) -> None:
+        self.directions, self.steps = directions, steps
+        self.first = gains_of_steps(directions, steps, 1, CHUNK) if steps.alike else None
+        self.made = 0  # steps that learned a task
         self.state = read_only(np.ascontiguousarray(state).copy())
+
+    @property
+    def chunk(self) -> int:
+        """The number of steps to make at once."""
+        return CHUNK if self.steps.alike else int(np.clip(TABLE // max(1, len(self.directions.sigma)), 1, CHUNK))
+
+    def _gains(self, count: int) -> StepGains:
+        """The gains of the next steps."""
+        if self.first is None:
+            return gains_of_steps(self.directions, self.steps, self.made + 1, count)
+        return self.first._replace(which=self.first.which[:count], keep=self.first.keep[:count])
 
     def advance(self, order: IntArray, record: _Record) -> None:
         directions = self.directions
@@ -87,22 +100,23 @@ class _Compiled:
         kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
         kept_at = record.steps[kept] - first
         before, after = record.before[first:last], record.after[first:last]
-        state = self.state.copy()
+        state, gains = self.state.copy(), self._gains(len(order))
         if directions.outputs is None:
             recorded = Recorded(kept_at, record.states[kept], before, after)
-            directions.advance(self.gains, directions.targets, distinct, state, recorded)
+            directions.advance(gains, None, distinct, state, recorded)
         else:
             losses = np.empty((2, directions.outputs, len(order)))
             for o in range(directions.outputs):
                 states = np.empty((len(kept_at), state.shape[1]))
                 recorded = Recorded(kept_at, states, losses[0, o], losses[1, o])
-                directions.advance(self.gains, directions.targets[o], distinct, state[o], recorded)
+                directions.advance(gains, o, distinct, state[o], recorded)
                 record.states[kept, o] = states
             before[:], after[:] = losses.sum(axis=1)
         if not directions.explained:
             before += directions.unexplained[distinct]
             after += directions.unexplained[distinct]
         record.order[first:last] = order
+        self.made += len(order)
         self.state, record.done = read_only(state), last
 
 
@@ -248,7 +262,8 @@ def run(
     k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     callback = None if callback is None else as_function(callback, "callback")
     steps = recorded_steps(k, record_every)
-    scheme, space = resolve(problem, scheme, w0)
+    given = given_scheme(problem, scheme)
+    scheme, space = resolve(problem, given, w0, k)
     ordering.check(problem.num_tasks, k)
     order_seed, scheme_seed = np.random.SeedSequence(seed).spawn(2)
     start = space.start()
@@ -258,9 +273,10 @@ def run(
         "record fewer iterates, record_every=" if len(steps) * start.size > 4 * k else "use fewer steps",
     )
     stepper: _Compiled | _Interpreted
-    linear = scheme.linear_on(problem) if scheme.intrinsic else None
+    linear = scheme.linear_steps_on(problem) if scheme.intrinsic else None
     if linear is not None and space.directions is not None:
-        stepper, chunk = _Compiled(space.directions, linear, start), CHUNK
+        stepper = _Compiled(space.directions, linear, start)
+        chunk = stepper.chunk
     else:
         chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
@@ -273,7 +289,7 @@ def run(
         return Trajectory(
             problem=problem,
             ordering=ordering,
-            scheme=scheme,
+            scheme=given,
             seed=seed,
             order=record.order[:done],
             steps=steps[:kept],
@@ -301,7 +317,9 @@ def run(
                 report("learning", record.done, k)
                 if callback is None or record.done != upcoming:
                     continue
-                if callback(upcoming, space.iterates(stepper.state)):
+                learned = np.count_nonzero(record.order[:upcoming] != NO_UPDATE)
+                left = scheme.left_after(np.array(learned))
+                if callback(upcoming, space.iterates(stepper.state, left)):
                     return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
     except KeyboardInterrupt as interrupt:
         interrupt.trajectory = trajectory(  # type: ignore[attr-defined]

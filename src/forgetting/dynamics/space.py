@@ -49,8 +49,13 @@ class Reduced:
         return (self.start(),) if self.geometry is None else (self.start(), self.geometry.solution)
 
     @quietly()
-    def iterates(self, states: Array) -> Array:
-        return self.problem.lift(states, self.w0)
+    def iterates(self, states: Array, left: Array | None = None) -> Array:
+        """Iterates at some states; `left` of what no task sees of w_0 is left at each of them, where schemes decay."""
+        points, geometry = self.problem.lift(states, self.w0), self.geometry
+        if left is None or geometry is None:
+            return points
+        aside = geometry.lift(-geometry.solution, self.w0)
+        return points - np.multiply.outer(1 - left, aside)
 
     @quietly()
     def task_losses(self, states: Array) -> Array:
@@ -82,7 +87,7 @@ class Unreduced:
         """The points to whose sizes rounding errors of states are relative, beside the state itself."""
         return (self.w0,)
 
-    def iterates(self, states: Array) -> Array:
+    def iterates(self, states: Array, left: Array | None = None) -> Array:
         return states
 
     def task_losses(self, states: Array) -> Array:
@@ -109,15 +114,21 @@ def _by_row(function: Callable[[Array], Array], states: Array, ndim: int) -> Arr
 Space = Reduced | Unreduced
 
 
-def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Scheme, Space]:
-    """The scheme (if None: the natural scheme of the problem) and the coordinates of a run that starts at w0."""
-    as_problem(problem)
-    chosen: Scheme = schemes.natural_scheme(problem) if scheme is None else as_scheme(scheme)
+def given_scheme(problem: Problem, scheme: SchemeLike | None) -> Scheme:
+    """The scheme that a caller means; None is the natural scheme of the problem."""
+    return schemes.natural_scheme(as_problem(problem)) if scheme is None else as_scheme(scheme)
+
+
+def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any, k: int | None = None) -> tuple[Scheme, Space]:
+    """The scheme, fitted to k steps if k is given, and the coordinates of a run that starts at w0."""
+    chosen = given_scheme(problem, scheme)
+    if k is not None:
+        chosen = as_kind(chosen.fitted_to(problem, k), Scheme, "a scheme", f"{chosen}: fitted_to: ")
     as_number(chosen.scale_of_iterates, f"{chosen}: scale_of_iterates", above=0)
     start = np.zeros(problem.point_shape) if w0 is None else problem.point(w0, "w0").copy()
     if not chosen.intrinsic:
         return chosen, Unreduced(problem, start, chosen.scale_of_iterates)
-    directions = problem.geometry if chosen.linear_on(problem) is None else problem.directions
+    directions = problem.geometry if chosen.linear_steps_on(problem) is None else problem.directions
     if directions is None:
         raise NotSupportedError(f"{chosen} is a scheme for regression tasks, not for {type(problem).__name__}")
     if chosen.reads_rows and problem.linear is not None and problem.linear.data is not None:
@@ -127,13 +138,16 @@ def resolve(problem: Problem, scheme: SchemeLike | None, w0: Any) -> tuple[Schem
     return chosen, Reduced(directions, start)
 
 
-def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any) -> Space:
-    """The coordinates of a run from a file, whose states were coordinates of this geometry (None: iterates)."""
+def restored_space(problem: Problem, scheme: Scheme, w0: Array, geometry: Any, k: int) -> Space:
+    """The coordinates of a run of k steps from a file, whose states were coordinates of this geometry.
+
+    Without a geometry, states were iterates.
+    """
     if geometry is not None:
         if problem.linear is None:
             raise ForgettingError(f"{type(problem).__name__} with a geometry")
         problem.linear.adopt(as_kind(geometry, Geometry, "a geometry"))
-    space = resolve(problem, scheme, w0)[1]
+    space = resolve(problem, scheme, w0, k)[1]
     if geometry is None or space.directions is None or problem.geometry is None:
         return space
     return Reduced(problem.geometry, space.w0)

@@ -142,7 +142,7 @@ class Trajectory(Result):
     def _restored(cls, values: dict[str, Any]) -> Trajectory:
         geometry = values.pop("geometry", None)
         known = checked_fields(cls, values)
-        space = restored_space(known["problem"], known["scheme"], known["w0"], geometry)
+        space = restored_space(known["problem"], known["scheme"], known["w0"], geometry, len(known["order"]))
         made = cls(**known, _space=space)
         T, k, recorded = made.problem.num_tasks, len(made.order), made.steps.tolist()
         as_index(made.order, T, "order", least=NO_UPDATE if made.ordering.skips else 0)
@@ -157,7 +157,12 @@ class Trajectory(Result):
     def iterates(self) -> Array:
         """w at the recorded steps, (len(steps), d), or (len(steps), d, c) for tasks with c outputs."""
         self._require(self.w0.size, "iterates")
-        return self._space.iterates(self.states)
+        return self._space.iterates(self.states, self._left)
+
+    @cached_property
+    def _left(self) -> Array | None:
+        """What the recorded steps leave of the part of w_0 that no task sees; None if the scheme cannot decay."""
+        return self.scheme.left_after(np.cumsum(np.append(0, self.order != NO_UPDATE))[self.steps])
 
     @cached_property
     def scaled_iterates(self) -> Array:
@@ -201,6 +206,12 @@ class Trajectory(Result):
         return np.concatenate([self.states[:1], sums / counts])
 
     @property
+    def _averaged_left(self) -> Array | None:
+        """The mean over w_0, ..., w_(k-1) of what is left of the part of w_0 that no task sees."""
+        left = self._left
+        return left if left is None else np.append(1.0, np.cumsum(left[:-1]) / np.arange(1, self.k + 1))
+
+    @property
     def averaged_iterates(self) -> Array:
         """The mean of w_0, ..., w_(k-1), from which the first k steps start, (steps + 1, d); NaN at k = 0.
 
@@ -214,7 +225,7 @@ class Trajectory(Result):
         >>> run.averaged_losses
         array([    nan, 0.5    , 0.28125])
         """
-        return self._after_start(self._space.iterates(self.averaged_states))
+        return self._after_start(self._space.iterates(self.averaged_states, self._averaged_left))
 
     @property
     def averaged_losses(self) -> Array:

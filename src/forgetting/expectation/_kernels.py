@@ -1,9 +1,10 @@
 """Compiled loops: steps of second moments in float64 and in numbers of two floats, and intervals by betting.
 
 `left` and `right` hold a_m^T and b_m^T, R x n, so that learning task m is A -> S_m A S_m^T with S_m = I - a_m b_m^T.
-This is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, and no sum of matrices is
-reassociated, so that results are symmetric to the last bit. Beside moments of two floats runs the matrix E that bounds
-their error.
+In steps of two floats a_m^T is the first `dim` columns of b_m^T, each row times its gain in the row `g` of a table of
+gains. A step is computed as A + (C + C^T), C = a (1/2 (b^T A b) a^T - b^T A), the sum in this order, and no sum of
+matrices is reassociated, so that results are symmetric to the last bit. Beside moments of two floats runs the matrix E
+that bounds their error.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ def _products(
 
 @inlined
 def _complete(
-    left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, out: Array, out_low: Array
-) -> None:
+    right: Array, right_low: Array, gains: Array, gains_low: Array, g: int, dim: int, first: int, last: int,
+    out: Array, out_low: Array,
+) -> None:  # fmt: skip
     """Turn b^T A into 1/2 (b^T A b) a^T - b^T A, in place, for one task."""
-    size, count = left.shape[1], last - first
+    size, count = right.shape[1], last - first
     block, block_low = np.empty((count, count)), np.empty((count, count))
     for i in range(count):
         for j in range(i + 1):
@@ -57,27 +59,28 @@ def _complete(
         for n in range(size):
             out[i, n], out_low[i, n] = -out[i, n], -out_low[i, n]
         for j in range(first, last):
-            f, fl = block[i - first, j - first], block_low[i - first, j - first]
-            for n in range(size):
-                p, e = mul(left[j, n], left_low[j, n], f, fl)
+            f, fl = mul(block[i - first, j - first], block_low[i - first, j - first], gains[g, j], gains_low[g, j])
+            for n in range(dim):
+                p, e = mul(right[j, n], right_low[j, n], f, fl)
                 out[i, n], out_low[i, n] = add(out[i, n], out_low[i, n], p, e)
 
 
 @inlined
 def _outer(
-    left: Array, left_low: Array, first: int, last: int, p: float, pl: float, done: Array, done_low: Array,
-    half: Array, half_low: Array,
+    right: Array, right_low: Array, gains: Array, gains_low: Array, g: int, dim: int, first: int, last: int,
+    p: float, pl: float, done: Array, done_low: Array, half: Array, half_low: Array,
 ) -> None:  # fmt: skip
     """half += p a times the completed products of one task."""
-    size = left.shape[1]
+    size = right.shape[1]
     for i in range(first, last):
-        for n in range(size):
-            if left[i, n] == 0.0:
+        q, ql = mul(gains[g, i], gains_low[g, i], p, pl)
+        for n in range(dim):
+            if right[i, n] == 0.0:
                 continue
-            f, fl = mul(left[i, n], left_low[i, n], p, pl)
+            f, fl = mul(right[i, n], right_low[i, n], q, ql)
             for j in range(size):
-                q, e = mul(done[i, j], done_low[i, j], f, fl)
-                half[n, j], half_low[n, j] = add(half[n, j], half_low[n, j], q, e)
+                v, e = mul(done[i, j], done_low[i, j], f, fl)
+                half[n, j], half_low[n, j] = add(half[n, j], half_low[n, j], v, e)
 
 
 @inlined
@@ -94,10 +97,11 @@ def _add_symmetric(a: Array, al: Array, half: Array, half_low: Array) -> None:
 
 @inlined
 def _step_of_error(
-    left: Array, right: Array, first: int, last: int, p: float, a: Array, half: Array, squares: Array
-) -> None:
+    right: Array, gains: Array, g: int, dim: int, first: int, last: int, p: float, a: Array, half: Array,
+    squares: Array,
+) -> None:  # fmt: skip
     """half += p C for one task, in float64; squares[i] becomes b_i^T A b_i for its directions."""
-    size, count = left.shape[1], last - first
+    size, count = right.shape[1], last - first
     row, done = np.empty((count, size)), np.empty((count, size))
     for i in range(count):
         for n in range(size):
@@ -112,12 +116,14 @@ def _step_of_error(
                 value += row[i, n] * right[j, n]
             if j == first + i:
                 squares[j] = value
-            for n in range(size):
-                done[i, n] += 0.5 * value * left[j, n]
-        for n in range(size):
-            f = p * left[first + i, n]
+            f = 0.5 * value * gains[g, j]
+            for n in range(dim):
+                done[i, n] += f * right[j, n]
+        f = p * gains[g, first + i]
+        for n in range(dim):
+            v = f * right[first + i, n]
             for j in range(size):
-                half[n, j] += f * done[i, j]
+                half[n, j] += v * done[i, j]
 
 
 @compiled
@@ -161,19 +167,96 @@ def add_noise(error: Array, moment: Array, dim: int, relative: float, uniform: f
             error[n, n] += uniform
 
 
+@inlined
+def _shrink(a: Array, al: Array, dim: int, keep: float, origin: Array, origin_low: Array) -> None:
+    """A -> P A P^T for z -> keep z + (keep - 1) origin, symmetric to the last bit; the constants follow z."""
+    size, loss = len(a), keep - 1.0
+    for i in range(size):
+        for n in range(dim):
+            v, vl = mul(a[i, n], al[i, n], keep, 0.0)
+            for c in range(len(origin)):
+                p, e = mul(origin[c, n], origin_low[c, n], a[i, dim + c], al[i, dim + c])
+                p, e = mul(p, e, loss, 0.0)
+                v, vl = add(v, vl, p, e)
+            a[i, n], al[i, n] = v, vl
+    for j in range(size):  # a column of A P^T at a time; its lower half replaces the row
+        for i in range(dim):
+            v, vl = mul(a[i, j], al[i, j], keep, 0.0)
+            for c in range(len(origin)):
+                p, e = mul(origin[c, i], origin_low[c, i], a[dim + c, j], al[dim + c, j])
+                p, e = mul(p, e, loss, 0.0)
+                v, vl = add(v, vl, p, e)
+            a[i, j], al[i, j] = v, vl
+    for i in range(size):
+        for j in range(i):
+            a[j, i], al[j, i] = a[i, j], al[i, j]
+
+
+@inlined
+def _shrink_error(error: Array, work: Array, dim: int, keep: float, origin: Array) -> None:
+    """`_shrink` for the bound on errors, in float64; `work` is of its size."""
+    size, loss = len(error), keep - 1.0
+    for i in range(size):
+        for j in range(size):
+            v = error[i, j]
+            if j < dim:
+                v = keep * v
+                for c in range(len(origin)):
+                    v += loss * origin[c, j] * error[i, dim + c]
+            work[i, j] = v
+    for i in range(size):
+        for j in range(i + 1):
+            v = work[i, j]
+            if i < dim:
+                v = keep * v
+                for c in range(len(origin)):
+                    v += loss * origin[c, i] * work[dim + c, j]
+            error[i, j] = v
+            error[j, i] = v
+
+
+@inlined
+def _noise_of_shrinking(
+    error: Array, moment: Array, dim: int, trace: float, base: float, pull: float, unit: float
+) -> None:
+    """Add what rounding in `_shrink` adds to the bound on errors; `trace` is that of E before, `pull` |origin|^2."""
+    tau = spread(moment, dim) + base + pull
+    add_noise(error, moment, dim, unit, unit * tau, 0.0)
+    after = spread(error, len(error))
+    for n in range(len(error)):
+        error[n, n] += 1e-14 * ((1.0 + pull) * trace + after)
+
+
+@compiled
+def shrink_all(
+    moments: Array, moments_low: Array, errors: Array, dim: int, keep: float, origin: Array, origin_low: Array,
+    base: float, pull: float, unit: float,
+) -> None:  # fmt: skip
+    """`_shrink` for a stack of moments, in place, and for the bounds on their errors."""
+    work = np.empty(errors.shape[1:])
+    for s in range(len(moments)):
+        trace = spread(errors[s], len(errors[s]))
+        _shrink(moments[s], moments_low[s], dim, keep, origin, origin_low)
+        _shrink_error(errors[s], work, dim, keep, origin)
+        _noise_of_shrinking(errors[s], moments[s], dim, trace, base, pull, unit)
+
+
 @compiled
 def advance(
-    left: Array, left_low: Array, right: Array, right_low: Array, offsets: IntArray, chance: Array, chance_low: Array,
+    right: Array, right_low: Array, gains: Array, gains_low: Array, noises: Array, slips: Array, which: IntArray,
+    keep: Array, origin: Array, origin_low: Array, offsets: IntArray, chance: Array, chance_low: Array,
     dim: int, order: IntArray, stack: Array, stack_low: Array, error: Array, learnt: Array, learnt_low: Array,
-    learnt_doubt: Array, sums: Array, base: float, noise: Array,
+    learnt_doubt: Array, after: Array, after_low: Array, after_doubt: Array, sums: Array, base: float, pull: float,
+    unit: float,
 ) -> None:  # fmt: skip
     """Make a step for each entry of `order`, in place: the task to learn, or -1 for one drawn by `chance`.
 
-    `stack` holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
+    Step t keeps the factor keep[t] of w, and has the row which[t] of the tables: `gains`; `noises`, (relative, uniform,
+    own, reading) for each task: what a step adds to `error`, as multiples of the moment, of its trace and of the trace
+    of `error`, and what reading a square adds; and `slips`, by how much gains are off. `origin` is z = 0, and `stack`
+    holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
     first of them, and k times it the sum of those of the others. `learnt` sums the squares that a task has just before
-    it is learned, over all steps, and `sums` the spread of z. `noise` is (relative, uniform, own, reading) for each
-    task: what a step adds to `error`, as multiples of the moment, of its trace and of the trace of `error`, and what
-    reading a square adds.
+    it is learned, over all steps, `after` those just after, and `sums` the spread of z.
     """
     rows, size = right.shape
     tasks, count = len(offsets) - 1, len(stack)
@@ -182,11 +265,33 @@ def advance(
     now, now_low = np.empty((rows, size)), np.empty((rows, size))  # completed products of E z z^T
     doubts = np.empty(rows)
     for t in range(len(order)):
-        only = order[t]
+        only, g = order[t], which[t]
         start, stop = (0, tasks) if only < 0 else (only, only + 1)
         tau = spread(stack[0], dim) + base
         trace = spread(error, size)
-        sums[0] += tau
+        before = tau
+        decays = keep[t] != 1.0
+        if decays:
+            _clear(error_half)
+            for m in range(start, stop):
+                p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
+                if p == 0.0:
+                    continue
+                first, last = offsets[m], offsets[m + 1]
+                _products(right, right_low, first, last, stack[0], stack_low[0], now, now_low)
+                _step_of_error(right, gains, g, dim, first, last, p, error, error_half, doubts)
+                for i in range(first, last):
+                    v, vl = dot(now, now_low, i, right, right_low, i, size)
+                    v, vl = mul(v, vl, p, pl)
+                    learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
+                    learnt_doubt[i] += p * (max(doubts[i], 0.0) + noises[g, m, 3] * tau + noises[g, m, 2] * trace)
+            for s in range(count):
+                _shrink(stack[s], stack_low[s], dim, keep[t], origin, origin_low)
+            _shrink_error(error, error_half, dim, keep[t], origin)
+            _noise_of_shrinking(error, stack[0], dim, trace, base, pull, unit)
+            tau = spread(stack[0], dim) + base
+            trace = spread(error, size)
+        sums[0] += max(before, tau)
         _clear(error_half)
         relative, uniform, own = 0.0, 0.0, 0.0
         for m in range(start, stop):
@@ -195,16 +300,24 @@ def advance(
                 continue
             first, last = offsets[m], offsets[m + 1]
             _products(right, right_low, first, last, stack[0], stack_low[0], now, now_low)
-            _step_of_error(left, right, first, last, p, error, error_half, doubts)
+            _step_of_error(right, gains, g, dim, first, last, p, error, error_half, doubts)
+            slip = slips[g, m]
             for i in range(first, last):
                 v, vl = dot(now, now_low, i, right, right_low, i, size)
                 v, vl = mul(v, vl, p, pl)
-                learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
-                learnt_doubt[i] += p * (max(doubts[i], 0.0) + noise[m, 3] * tau + noise[m, 2] * trace)
-            _complete(left, left_low, right, right_low, first, last, now, now_low)
-            relative = max(relative, noise[m, 0])
-            uniform += p * noise[m, 1] * tau
-            own = max(own, noise[m, 2])
+                off = p * (max(doubts[i], 0.0) + noises[g, m, 3] * tau + noises[g, m, 2] * trace)
+                if not decays:
+                    learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
+                    learnt_doubt[i] += off
+                left, left_low = add(1.0, 0.0, -gains[g, i], -gains_low[g, i])
+                share, share_low = mul(left, left_low, left, left_low)
+                after_doubt[i] += share * off + slip * (2.0 * abs(left) + slip) * (max(v, 0.0) + off)
+                v, vl = mul(v, vl, share, share_low)
+                after[i], after_low[i] = add(after[i], after_low[i], v, vl)
+            _complete(right, right_low, gains, gains_low, g, dim, first, last, now, now_low)
+            relative = max(relative, noises[g, m, 0])
+            uniform += p * noises[g, m, 1] * tau
+            own = max(own, noises[g, m, 2])
         for s in range(count - 1, -1, -1):  # E z z^T moves last: the others read it
             done, done_low = (work, work_low) if s > 0 else (now, now_low)
             _clear(half)
@@ -216,10 +329,10 @@ def advance(
                 first, last = offsets[m], offsets[m + 1]
                 if s > 0:
                     _products(right, right_low, first, last, stack[s], stack_low[s], work, work_low)
-                    _complete(left, left_low, right, right_low, first, last, work, work_low)
-                _outer(left, left_low, first, last, p, pl, done, done_low, half, half_low)
+                    _complete(right, right_low, gains, gains_low, g, dim, first, last, work, work_low)
+                _outer(right, right_low, gains, gains_low, g, dim, first, last, p, pl, done, done_low, half, half_low)
                 if m == s - 1:  # E c_m z z^T grows by what was learned just now
-                    _outer(left, left_low, first, last, p, pl, now, now_low, half, half_low)
+                    _outer(right, right_low, gains, gains_low, g, dim, first, last, p, pl, now, now_low, half, half_low)
                     for i in range(size):
                         for j in range(size):
                             v, vl = mul(stack[0, i, j], stack_low[0, i, j], 0.5 * p, 0.5 * pl)
@@ -236,7 +349,7 @@ def advance(
 
 @compiled
 def step_all(
-    left: Array, left_low: Array, right: Array, right_low: Array, first: int, last: int, dim: int, noise: Array,
+    right: Array, right_low: Array, gains: Array, gains_low: Array, first: int, last: int, dim: int, noise: Array,
     base: float, parents: IntArray, places: IntArray, shares: Array, shares_low: Array, moments: Array,
     moments_low: Array, errors: Array, out: Array, out_low: Array, out_errors: Array,
 ) -> None:  # fmt: skip
@@ -253,14 +366,14 @@ def step_all(
         _clear(half)
         _clear(half_low)
         _products(right, right_low, first, last, a, al, work, work_low)
-        _complete(left, left_low, right, right_low, first, last, work, work_low)
-        _outer(left, left_low, first, last, 1.0, 0.0, work, work_low, half, half_low)
+        _complete(right, right_low, gains, gains_low, 0, dim, first, last, work, work_low)
+        _outer(right, right_low, gains, gains_low, 0, dim, first, last, 1.0, 0.0, work, work_low, half, half_low)
         for i in range(size):
             for j in range(size):
                 moved[i, j], moved_low[i, j] = a[i, j], al[i, j]
         _add_symmetric(moved, moved_low, half, half_low)
         _clear(error_half)
-        _step_of_error(left, right, first, last, 1.0, error, error_half, squares)
+        _step_of_error(right, gains, 0, dim, first, last, 1.0, error, error_half, squares)
         tau, trace = spread(a, dim) + base, spread(error, size)
         for i in range(size):
             for j in range(size):

@@ -15,7 +15,7 @@ from forgetting.compute.devices import HOST, Device, as_device
 from forgetting.core.arrays import Array, IntArray, Seed, any_array, as_count, as_kind, as_number, seed_from
 from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, reports_progress
-from forgetting.dynamics.space import resolve
+from forgetting.dynamics.space import given_scheme, resolve
 from forgetting.dynamics.trajectory import overflow
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation.engines import as_simulated, choose, engines, require
@@ -281,7 +281,7 @@ class Question(NamedTuple):
 
     Attributes:
         request: with sorted steps, and with tasks that held-out data and noise were added to.
-        problem, w0: as the caller gave them.
+        problem, scheme, w0: as the caller gave them.
         steps: in the order in which they were given.
         scalar: whether one step was given rather than a sequence.
     """
@@ -290,13 +290,14 @@ class Question(NamedTuple):
     steps: IntArray
     scalar: bool
     problem: Problem
+    scheme: Scheme
     w0: Array
 
     def build(self, method: str, outcome: Outcome) -> Expectation:
         """The result, with the steps in the order and the shape in which they were given."""
         rank = np.argsort(np.argsort(self.steps, kind="stable"), kind="stable")
         request = self.request
-        source = {"problem": self.problem, "ordering": request.ordering, "scheme": request.scheme, "w0": self.w0}
+        source = {"problem": self.problem, "ordering": request.ordering, "scheme": self.scheme, "w0": self.w0}
         unit = self.problem.loss_meaning
         if outcome.overflows(request.quantities, request.steps):
             note = overflow(self.problem, request.scheme, self.w0)
@@ -328,8 +329,9 @@ def ask(
     wanted = resolved(quantities)
     if test is not None and not _about_tests(wanted):
         wanted += resolved("test_loss")
-    chosen, space = resolve(problem, scheme, w0)
-    ordering.check(problem.num_tasks, int(np.max(steps, where=steps < FOREVER, initial=0)))
+    last, given = int(np.max(steps, where=steps < FOREVER, initial=0)), given_scheme(problem, scheme)
+    chosen, space = resolve(problem, given, w0, last)
+    ordering.check(problem.num_tasks, last)
     scheme = chosen.linear_on(problem) or chosen  # engines know the linear scheme that makes the same steps
     there = as_device(device)
     tasks, start = _scored(problem, space.w0, scheme, ordering, wanted, noise, test)
@@ -347,7 +349,7 @@ def ask(
     )
     if request.linear is not None and request.averages("error"):
         require_realizable(request, "the quantity 'error'")
-    return Question(request, steps, scalar, problem, space.w0)
+    return Question(request, steps, scalar, problem, given.linear_on(problem) or given, space.w0)
 
 
 def _scored(
@@ -365,7 +367,7 @@ def _scored(
     if noise is None and test is None:
         return problem, w0
     given = "noise=" if test is None else "test="
-    if scheme.linear_on(problem) is None:
+    if scheme.linear_steps_on(problem) is None:
         raise NotSupportedError(f"{given} needs a linear scheme on regression tasks, not {scheme}")
     if noise is not None and ordering.adaptive:
         raise NotSupportedError(f"noise= needs an order that does not depend on the noise, but {ordering} looks at w")

@@ -73,7 +73,7 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
     0.25
     """
     request = ask(problem, ordering, 1, scheme).request
-    reason = refusal(request, Independent, Cycle, Reshuffled)
+    reason = refusal(request, Independent, Cycle, Reshuffled, alike=True)
     if reason is not None:
         orders = "independent draws, cyclic orders or reshuffled epochs"
         raise NotSupportedError(f"the decay rate is that of {orders} under a linear scheme: {reason}")

@@ -60,8 +60,10 @@ def _range_of_term(request: Request, term: Term) -> Range | None:
     if term.form.ends is not None and term.average != "error":
         return term.form.ends
     problem, solves = request.problem, request.scheme.solves_task
+    if request.linear is not None and not request.linear.alike:
+        return None
     if request.linear is not None:
-        gains = linear_gains(request.geometry, request.linear)[: request.geometry.rows_learned]
+        gains = linear_gains(request.geometry, request.linear_scheme)[: request.geometry.rows_learned]
         if not request.realizable or np.any(gains < 0) or np.any(gains > 2):
             return None
         gap = request.geometry.start(request.w0)

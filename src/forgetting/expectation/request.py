@@ -9,17 +9,19 @@ import numpy as np
 
 from forgetting.compute.devices import HOST, Device
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.expectation.quantities import LOSS, Average, Quantity, Term
 from forgetting.geometry import Geometry
 from forgetting.orderings import Ordering
 from forgetting.orderings.laws import Law
-from forgetting.schemes import LinearScheme, Scheme
+from forgetting.schemes import LinearScheme, LinearSteps, Scheme
 from forgetting.tasks import Problem
 
 __all__ = ["Request"]
 
 PATIENCE = 30.0  # the default of `expect`
 DEFAULT_RUNS, MOST_RUNS = 4096, 2**20  # of a simulation, and of one that goes on until `rtol` is reached
+MOST_LISTED = 2**26  # steps up to which a schedule is asked for all of them before the first
 FOREVER = 2**63 - 1  # k = inf among the steps of a request, after all others
 
 
@@ -62,7 +64,7 @@ class Request:
 
     Attributes:
         problem, ordering, w0: as the caller gave them.
-        scheme: the scheme, or the linear scheme that makes the same steps on this problem.
+        scheme: the scheme, fitted to the steps, or the linear scheme that makes the same steps on this problem.
         steps: the numbers of steps k, sorted; FOREVER for k = inf.
         quantities: the quantities whose expectations are wanted.
         memory: bytes that an exact engine may use.
@@ -98,15 +100,56 @@ class Request:
         return self.ordering.law
 
     @cached_property
-    def linear(self) -> LinearScheme | None:
-        """The scheme if it is linear on this problem, which then has a geometry; else None."""
-        return None if self.problem.geometry is None else self.scheme.linear_on(self.problem)
+    def linear(self) -> LinearSteps | None:
+        """The steps of the scheme if they are linear on this problem, which then has a geometry; else None."""
+        return None if self.problem.geometry is None else self.scheme.linear_steps_on(self.problem)
+
+    @property
+    def linear_steps(self) -> LinearSteps:
+        """The linear steps, for engines that cover nothing else."""
+        assert self.linear is not None
+        return self.linear
 
     @property
     def linear_scheme(self) -> LinearScheme:
-        """The linear scheme, for engines that cover nothing else."""
-        assert self.linear is not None
-        return self.linear
+        """The linear scheme of all steps, for engines that cover nothing but steps that are alike."""
+        assert self.linear_steps.alike
+        return self.linear_steps.at(1).scheme
+
+    @cached_property
+    def left(self) -> Array | None:
+        """What each number of steps up to the last leaves of the part of w_0 that no task sees; None if all of it."""
+        if self.linear is None or self.linear.alike or self.last > MOST_LISTED:
+            return None
+        left = self.scheme.left_after(np.arange(self.last + 1))
+        return None if left is None or np.all(left == 1) else left
+
+    @cached_property
+    def decays(self) -> bool:
+        """Whether some step keeps less than all of w; of very many steps that differ, this is not looked at."""
+        return self.left is not None or (self.linear is not None and not self.linear.alike and self.last > MOST_LISTED)
+
+    @cached_property
+    def aside(self) -> tuple[float, float]:
+        """The squared norm of the part of w_0 that no task sees, and a bound on the error of its root."""
+        geometry = self.geometry
+        if self.problem.kernel is not None:  # the model of such a part is 0
+            return 0.0, 0.0
+        part = geometry.lift(-geometry.solution, self.w0)
+        turned = float(np.max(geometry.turned, initial=0.0)) * np.sqrt(max(1, geometry.rows_learned))
+        off = 4 * turned * geometry.condition + 16 * np.sqrt(geometry.frame.dim) * EPS
+        return float(np.vdot(part, part)), float(off * np.linalg.norm(self.w0))
+
+    def error_aside(self, steps: IntArray) -> tuple[Array, Array]:
+        """What decay adds to |w_k - w*|^2 after each of several numbers of steps, where no task sees it; and a doubt.
+
+        w* has the part of w_0 that no task sees, and an iterate has what is left of it.
+        """
+        if self.left is None:
+            return np.zeros(np.shape(steps)), np.zeros(np.shape(steps))
+        square, off = self.aside
+        lost = (1 - self.left[steps]) ** 2
+        return lost * square, lost * (2 * np.sqrt(square) * off + off**2 + 16 * EPS * self.last * square)
 
     @property
     def geometry(self) -> Geometry:
@@ -136,7 +179,7 @@ class Request:
     def constants(self) -> int:
         """The number of constants in the state beside z: one for each output, but none if z = 0 solves all tasks."""
         geometry = self.geometry
-        if float(np.max(geometry.residuals, initial=0.0)) <= 1e-12:
+        if float(np.max(geometry.residuals, initial=0.0)) <= 1e-12 and not self.decays:
             return 0
         return geometry.outputs or 1
 

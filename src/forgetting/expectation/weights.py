@@ -163,7 +163,7 @@ def optimal_weights(
         raise InvalidInputError("the goal 'decay' is the same from all starts: leave out w0, or use goal='loss'")
     steps = None if k is None else as_count(k, "k", least=1)
     request = ask(problem, WithReplacement(), steps or 1, scheme, w0, "loss", memory=np.finfo(float).max).request
-    reason = refusal(request, Independent)
+    reason = refusal(request, Independent, alike=True)
     if reason is not None:
         raise NotSupportedError(f"optimal weights are those of a linear scheme: {reason}")
     return _for_decay(request) if steps is None else _for_loss(request, steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ STEPS = tuple(sorted({*range(1, EVERY + 1), *map(int, spread_steps(MOST_STEPS, 1
 TASKS = range(1, MOST_TASKS + 1)
 SHOWN = ("loss", "forgetting")
 #: Python functions that bounds.js has a counterpart of
-PROGRAMS = {fresh: "fresh", least_fresh: "leastFresh", gap_rate: "gapRate"}
+PROGRAMS: Mapping[Callable[..., Any], str] = {fresh: "fresh", least_fresh: "leastFresh", gap_rate: "gapRate"}
 #: the orderings and the schemes of the page, for the names by which bounds cover them
 ORDERINGS = {
     "with": WithReplacement(),
@@ -67,7 +67,9 @@ def page_data(problem: Problem | None) -> dict[str, Any]:
             for form in ("rank", "mean")
         },
         "beyond": {form: beyond(form, 0) for form in ("rank", "mean")},
-        "longLines": {form: [(line.share, line.most) for line in stored_lines()[form]["large"]] for form in ("rank", "mean")},
+        "longLines": {
+            form: [(line.share, line.most) for line in stored_lines()[form]["large"]] for form in ("rank", "mean")
+        },
         "worst": {quantity: worst_values(quantity) for quantity in SHOWN},
         "stored": stored_families(),
         "own": None if problem is None else own_tasks(problem),
@@ -95,9 +97,10 @@ CERTIFIED = ("closed form", "certificate", "fg.worst_case")
 
 def stored_families() -> dict[str, Any]:
     """Families that the package makes, and the page only shows."""
-    worst = {f"worst-{T}-{k}": (f"the worst {T} tasks for k = {k}", _worst_tasks(T, k)) for T, k in ((3, 1), (3, 4), (4, 1))}
+    pairs = (3, 1), (3, 4), (4, 1)
+    worst = {f"worst-{T}-{k}": (f"the worst {T} tasks, k = {k}", _worst_tasks(T, k)) for T, k in pairs}
     made = {
-        "levels": ("levels: nearly the worst for k = 20", families.levels((1.4, 5.0), sizes=(1, 3, 3), k=20)),
+        "levels": ("levels", families.levels((1.4, 5.0), sizes=(1, 3, 3), k=20)),
         "greedy_failure": ("greedy order fails", families.greedy_failure(MOST_DIMENSIONS)),
         **{key: entry for key, entry in worst.items() if entry[1] is not None},
     }
@@ -123,7 +126,7 @@ def own_tasks(problem: Problem) -> dict[str, Any]:
     """
     linear = as_problem(problem).linear
     if linear is None or linear.geometry is None:
-        raise NotSupportedError(f"the explorer shows linear tasks, and {problem} are not; fg.run and fg.audit take them")
+        raise NotSupportedError(f"the explorer shows linear tasks, and not {problem}; fg.run and fg.audit take it")
     geometry, T = linear.geometry, linear.num_tasks
     blocks = [geometry.block(int(geometry.index[task])) for task in range(T)]
     rows = sum(block.stop - block.start for block in blocks)
@@ -182,4 +185,3 @@ def _bound_source(bound: Bound, translator: Translator) -> str:
         "noisy": bound.noisy,
     }  # fmt: skip
     return f"{{...{json.dumps(words)},holds:(s,k)=>{conditions},value:(s,k)=>{value}}}"
-

@@ -18,7 +18,6 @@ from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-from forgetting.core.arrays import as_kind
 from forgetting.theory.setting import Setting, known
 
 
@@ -140,10 +139,12 @@ class Translator:
         free = [name for name in values if name not in fixed]
         key = (function, tuple((name, repr(value.value)) for name, value in fixed.items()))
         if key not in self.functions:
-            changed = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-            name = f"{node.name.strip('_')}" if all(node.name.strip("_") != made for made, _ in self.functions.values()) \
-                else f"{node.name.strip('_')}{len(self.functions)}"  # fmt: skip
-            lets = [f"let {one}={_text(fixed[one]) if one in fixed else 'null'};" for one in sorted(changed - set(free))]
+            names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
+            changed = {part.id for part in names if isinstance(part.ctx, ast.Store)}
+            name, taken = node.name.strip("_"), {made for made, _ in self.functions.values()}
+            name = f"{name}{len(self.functions)}" if name in taken else name
+            starts = {one: _text(fixed[one]) if one in fixed else "null" for one in sorted(changed - set(free))}
+            lets = [f"let {one}={start};" for one, start in starts.items()]
             inner = {**scope, **values, **{one: Code(one) for one in (*free, *changed)}}
             body = self._body(node.body, inner)
             self.functions[key] = name, f"const {name}=({','.join(free)})=>{{{''.join(lets)}{body}}};"
@@ -166,7 +167,6 @@ class Translator:
             case ast.Expr(value=ast.Constant()):
                 return ""
             case ast.Expr(value=ast.Call(func=ast.Name(id="as_kind"))):  # arguments are checked where they are given
-                assert as_kind
                 return ""
         raise Untranslatable(f"has a statement {type(node).__name__}")
 
@@ -389,7 +389,7 @@ def _definition(code: CodeType) -> ast.Lambda | ast.FunctionDef:
     held = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            if node.lineno == code.co_firstlineno or any(one.lineno == code.co_firstlineno for one in node.decorator_list):
+            if code.co_firstlineno in (node.lineno, *(one.lineno for one in node.decorator_list)):
                 return node
         elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
             first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)

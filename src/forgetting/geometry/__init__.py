@@ -1,7 +1,7 @@
 """The reduction of tasks to subspaces of their joint row space, on which every engine works."""
 
 from forgetting.geometry.assembly import from_data, from_gram
-from forgetting.geometry.directions import Directions, Recorded, Subspaces
+from forgetting.geometry.directions import Directions, Recorded, StepGains, Subspaces
 from forgetting.geometry.frame import Data, Frame, Rooted
 from forgetting.geometry.own_rows import OwnRows, from_rows
 from forgetting.geometry.qr import Matrix, orthogonal_complement, spectrum_of
@@ -20,6 +20,7 @@ __all__ = [
     "Recorded",
     "Rooted",
     "RowBlocks",
+    "StepGains",
     "Subspaces",
     "check_geometry",
     "exact_rank",

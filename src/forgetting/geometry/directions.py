@@ -14,7 +14,7 @@ from forgetting.geometry.row_blocks import row_sums
 if TYPE_CHECKING:
     from forgetting.geometry.reduction import Geometry
 
-__all__ = ["Directions", "Recorded", "Subspaces"]
+__all__ = ["Directions", "Recorded", "StepGains", "Subspaces"]
 
 
 class Subspaces(Protocol):
@@ -44,6 +44,29 @@ class Recorded(NamedTuple):
     kept: Array
     before: Array
     after: Array
+
+
+class StepGains(NamedTuple):
+    """The gains of steps in a row, and what they keep.
+
+    Attributes:
+        table: one row for each different step, with a gain for each of the R directions.
+        which: the row of each step.
+        keep: for each step, the factor that w is multiplied with before the task is learned.
+    """
+
+    table: Array
+    which: IntArray
+    keep: Array
+
+    @classmethod
+    def alike(cls, gains: Array, count: int) -> StepGains:
+        """`count` steps with these gains.
+
+        >>> StepGains.alike(np.ones(1), 2).which
+        array([0, 0])
+        """
+        return cls(gains[None], np.zeros(count, dtype=np.int64), np.ones(count))
 
 
 class Directions(ABC):
@@ -93,8 +116,11 @@ class Directions(ABC):
         """The state nearest to this one that minimises the loss of the task."""
 
     @abstractmethod
-    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
-        """Learn the distinct tasks of `order` by compiled code, changing the state of one output in place."""
+    def advance(self, gains: StepGains, output: int | None, order: IntArray, state: Array, recorded: Recorded) -> None:
+        """Learn the distinct tasks of `order` by compiled code, changing the state of one output in place.
+
+        `output` is its number, None for tasks whose labels are single numbers.
+        """
 
     @property
     def num_tasks(self) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, check_index, is_sparse, read_only, sealed
 from forgetting.core.memory import require_memory
 from forgetting.errors import InvalidInputError
-from forgetting.geometry.directions import Directions, Recorded
+from forgetting.geometry.directions import Directions, Recorded, StepGains
 from forgetting.geometry.factor import Tolerance, require_targets, singular, split_label
 from forgetting.geometry.qr import Matrix
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, squared_rows, stack_of
@@ -62,18 +62,21 @@ class OwnRows(Directions):
 
     def project(self, task: int, state: Array) -> Array:
         point, loss, none = state.copy(), np.empty(1), np.empty(0, dtype=np.int64)
-        gains, order = np.ones(len(self.sigma)), self.index[task : task + 1]
-        parts = [(self.targets, point)] if self.outputs is None else zip(self.targets, point, strict=True)
-        for targets, part in parts:
-            self.advance(gains, targets, order, part, Recorded(none, np.empty((0, len(part))), loss, loss))
+        gains, order = StepGains.alike(np.ones(len(self.sigma)), 1), self.index[task : task + 1]
+        parts = [(None, point)] if self.outputs is None else enumerate(point)
+        for output, part in parts:
+            self.advance(gains, output, order, part, Recorded(none, np.empty((0, len(part))), loss, loss))
         return point
 
-    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
+    def advance(self, gains: StepGains, output: int | None, order: IntArray, state: Array, recorded: Recorded) -> None:
         from forgetting.compute import row_kernels
 
         matrix, left = row_kernels.row_arrays(self.rows), self.left
         own = self.starts, left.data, left.indptr, self.offsets
-        row_kernels.advance_by_rows(*matrix, *own, gains, targets, self.sigma, order, state, *recorded)
+        targets = self.targets if output is None else self.targets[output]
+        table, which, keep = gains
+        setting = *matrix, *own, table, which, keep, targets, self.sigma
+        row_kernels.advance_by_rows(*setting, order, state, *recorded)
 
 
 class _OwnTask(NamedTuple):

@@ -26,7 +26,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import EPS
 from forgetting.errors import ForgettingError
 from forgetting.files.records import Codec, add_codec, checked_fields, field_values
-from forgetting.geometry.directions import Directions, Recorded
+from forgetting.geometry.directions import Directions, Recorded, StepGains
 from forgetting.geometry.frame import Data, Frame, RowEquations, frame_fits, seal_arrays
 from forgetting.geometry.qr import orthogonal_complement
 from forgetting.geometry.row_blocks import sizes_of
@@ -331,10 +331,13 @@ class Geometry(Directions):
         basis = self.rows[block]
         return z - (z @ basis.T - self.targets[..., block]) @ basis
 
-    def advance(self, gains: Array, targets: Array, order: IntArray, state: Array, recorded: Recorded) -> None:
+    def advance(self, gains: StepGains, output: int | None, order: IntArray, state: Array, recorded: Recorded) -> None:
         from forgetting.compute import run_kernels
 
-        run_kernels.advance(self.rows, self.offsets, gains, targets, self.sigma, order, state, *recorded)
+        own = self.solution, self.targets
+        solution, targets = own if output is None else (part[output] for part in own)
+        setting = self.rows, self.offsets, *gains, solution, targets, self.sigma
+        run_kernels.advance(*setting, order, state, *recorded)
 
     def equations(self, task: int) -> tuple[Array, Array]:
         """(A, b): the rows and labels of the task in z coordinates, A z = b."""

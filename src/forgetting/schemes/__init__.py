@@ -1,11 +1,13 @@
 """Schemes: the ways in which a task is learned."""
 
 from forgetting.core.names import only
-from forgetting.schemes.base import Learned, Scheme, SGDStep, register, registry
+from forgetting.schemes.base import Learned, LinearStep, LinearSteps, Scheme, SGDStep, register, registry
+from forgetting.schemes.decaying import Decay
 from forgetting.schemes.descent import GradientDescent
 from forgetting.schemes.linear import NLMS, SGD, FiniteSteps, Kaczmarz, LinearScheme, Ridge
 from forgetting.schemes.pocs import POCS
 from forgetting.schemes.recursive import RecursiveLeastSquares
+from forgetting.schemes.schedules import Scheduled
 from forgetting.schemes.weakly_regularized import WeaklyRegularized
 from forgetting.tasks.problem import Problem, as_problem
 
@@ -13,14 +15,18 @@ __all__ = [
     "NLMS",
     "POCS",
     "SGD",
+    "Decay",
     "FiniteSteps",
     "GradientDescent",
     "Kaczmarz",
     "Learned",
     "LinearScheme",
+    "LinearStep",
+    "LinearSteps",
     "RecursiveLeastSquares",
     "Ridge",
     "SGDStep",
+    "Scheduled",
     "Scheme",
     "WeaklyRegularized",
     "natural_scheme",

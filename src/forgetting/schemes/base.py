@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_kind
+from forgetting.core.arrays import Array, IntArray, as_kind
 from forgetting.core.registry import Registry, class_decorator, from_settings, made_from, saved_settings
 from forgetting.files.records import Codec, add_codec
 from forgetting.tasks.problem import Problem
@@ -18,7 +18,17 @@ from forgetting.tasks.problem import Problem
 if TYPE_CHECKING:
     from forgetting.schemes.linear import LinearScheme
 
-__all__ = ["Learned", "SGDStep", "Scheme", "SchemeLike", "as_scheme", "register", "registry"]
+__all__ = [
+    "Learned",
+    "LinearStep",
+    "LinearSteps",
+    "SGDStep",
+    "Scheme",
+    "SchemeLike",
+    "as_scheme",
+    "register",
+    "registry",
+]
 
 registry: Registry[type] = Registry("scheme")
 register: Callable[[type], type] = class_decorator(registry, lambda: Scheme)
@@ -50,6 +60,42 @@ class SGDStep(NamedTuple):
 
     step_size: float
     smoothness: float
+
+
+class LinearStep(NamedTuple):
+    """One step of a scheme: w <- keep w, and then the step of a linear scheme.
+
+    >>> import forgetting as fg
+    >>> LinearStep(fg.schemes.Kaczmarz())
+    LinearStep(scheme=Kaczmarz(), keep=1.0)
+    """
+
+    scheme: LinearScheme
+    keep: float = 1.0
+
+
+@dataclass(frozen=True)
+class LinearSteps:
+    """The steps of a scheme, each of which is linear.
+
+    Attributes:
+        at: gives the `LinearStep` of step t = 1, 2, ...
+        alike: whether all steps are the same and keep all of w.
+
+    >>> import forgetting as fg
+    >>> steps = fg.schemes.Kaczmarz().linear_steps_on(fg.families.two_lines(0.5))
+    >>> steps.alike, steps.at(7)
+    (True, LinearStep(scheme=Kaczmarz(), keep=1.0))
+    """
+
+    at: Callable[[int], LinearStep]
+    alike: bool = False
+
+    @classmethod
+    def of(cls, scheme: LinearScheme) -> LinearSteps:
+        """Steps that all are those of one linear scheme."""
+        step = LinearStep(scheme)
+        return cls(lambda t: step, alike=True)
 
 
 @dataclass(frozen=True)
@@ -129,6 +175,36 @@ class Scheme(ABC):
     def linear_on(self, problem: Problem) -> LinearScheme | None:
         """The linear scheme that makes the same steps on this problem; None if no linear scheme does."""
         return None
+
+    def linear_steps_on(self, problem: Problem) -> LinearSteps | None:
+        """The steps of the scheme on this problem, if each is linear; None if some step is not.
+
+        By default all steps are those of `linear_on`.
+        """
+        linear = self.linear_on(problem)
+        return None if linear is None else LinearSteps.of(linear)
+
+    def fitted_to(self, problem: Problem, k: int) -> Scheme:
+        """The scheme for k steps on this problem: all settings that depend on either of them have values.
+
+        `run`, `expect` and bounds ask for it once, before the first step.
+        """
+        return self
+
+    def at_step(self, t: int) -> Scheme:
+        """The scheme that makes step t = 1, 2, ..., whose steps are all alike."""
+        return self
+
+    def kept_at(self, t: int) -> float:
+        """The factor that step t leaves of the part of w that no task sees; 1 unless the scheme decays."""
+        return 1.0
+
+    def left_after(self, steps: IntArray) -> Array | None:
+        """The factor that so many steps leave of the part of w_0 that no task sees; None if the scheme cannot decay."""
+        if type(self).kept_at is Scheme.kept_at:
+            return None
+        factors = [self.kept_at(t) for t in range(1, int(np.max(steps, initial=0)) + 1)]
+        return np.asarray(np.cumprod([1.0, *factors])[steps])
 
     def as_sgd(self, radius: float) -> SGDStep | None:
         """The scheme as SGD, for tasks of spectral norm at most `radius`; None if the scheme is not SGD.

@@ -8,17 +8,18 @@ the gain g depends only on the singular value. Kaczmarz, SGD, finitely many grad
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_count, as_kind, as_number, as_word
+from forgetting.core.arrays import Array, IntArray, as_count, as_kind, as_number, as_word
 from forgetting.core.numerical import SQUARED, quietly
 from forgetting.errors import InvalidInputError
-from forgetting.geometry import Directions, Geometry, Subspaces
-from forgetting.schemes.base import Learned, Scheme, SGDStep, register
+from forgetting.geometry import Directions, Geometry, StepGains, Subspaces
+from forgetting.schemes.base import Learned, LinearSteps, Scheme, SGDStep, register
 from forgetting.tasks.problem import Problem
 
 __all__ = ["NLMS", "SGD", "FiniteSteps", "Kaczmarz", "LinearScheme", "Ridge", "growth", "linear_gains", "precise_gain"]
@@ -63,6 +64,16 @@ class LinearScheme(Scheme):
         """
         return None
 
+    @classmethod
+    def _gain_table(cls, schemes: Sequence[Any], number: Any, square: Any) -> Any:
+        """The gains of several schemes of this class (rows) at squares of singular values.
+
+        `square` has the squares, and `number` turns settings of the schemes, a column, into numbers of the same kind,
+        which know + - * /. None if only `gains` and `precise_gain` of single schemes are known; schedules, whose
+        steps have a scheme each, would wait for these.
+        """
+        return None
+
     def learn(self, problem: Geometry, task: int, w: Array, memory: Any) -> Learned:  # type: ignore[override]
         """z - U_m (g * (U_m^T z - c_m))."""
         block = problem.block(int(problem.index[task]))
@@ -86,6 +97,10 @@ class Kaczmarz(LinearScheme):
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(1)
+
+    @classmethod
+    def _gain_table(cls, schemes: Sequence[Kaczmarz], number: Any, square: Any) -> Any:
+        return number([1.0 for _ in schemes]) + number([0.0 for _ in schemes]) * square
 
 
 @register
@@ -124,6 +139,14 @@ class SGD(LinearScheme):
 
     def precise_gain(self, square: Decimal) -> Decimal:
         return Decimal(self.step_size) * (1 if self.objective == "modified" else square)
+
+    @classmethod
+    def _gain_table(cls, schemes: Sequence[SGD], number: Any, square: Any) -> Any:
+        plain, on_loss = (
+            number([scheme.step_size if scheme.objective == kind else 0.0 for scheme in schemes])
+            for kind in ("modified", "loss")
+        )
+        return plain + on_loss * square
 
 
 @register
@@ -172,6 +195,10 @@ class Ridge(LinearScheme):
     def precise_gain(self, square: Decimal) -> Decimal:
         return square / (square + Decimal(self.lam))
 
+    @classmethod
+    def _gain_table(cls, schemes: Sequence[Ridge], number: Any, square: Any) -> Any:
+        return square / (square + number([scheme.lam for scheme in schemes]))
+
 
 def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Array:
     """The scheme's gain for each of the R directions; 0 for those of held-out data, which are never learned."""
@@ -183,6 +210,38 @@ def linear_gains(directions: Directions | Subspaces, scheme: LinearScheme) -> Ar
             f"{scheme}: gains must be finite, one per singular value, got {given.dtype} of shape {given.shape}"
         )
     return np.append(given.astype(np.float64), np.zeros(len(directions.sigma) - len(learned)))
+
+
+def different_steps(steps: LinearSteps, first: int, count: int) -> tuple[list[LinearScheme], IntArray, Array]:
+    """The different schemes of `count` steps from step `first` on, the place of each step among them, and its `keep`.
+
+    >>> import forgetting as fg
+    >>> halves = fg.schemes.Scheduled(lambda t: fg.schemes.Decay(0.5, Ridge(1.0 + t % 2)))
+    >>> different_steps(halves.linear_steps_on(fg.families.two_lines(0.5)), 1, 3)
+    ([Ridge(lam=2.0), Ridge(lam=1.0)], array([0, 1, 0]), array([0.5, 0.5, 0.5]))
+    """
+    places: dict[Any, int] = {}
+    different: list[LinearScheme] = []
+    which, keep = np.empty(count, dtype=np.int64), np.empty(count)
+    for i in range(count):
+        step = steps.at(first + i)
+        try:
+            place = places.setdefault(step.scheme, len(different))
+        except TypeError:  # its settings have no hash
+            place = len(different)
+        if place == len(different):
+            different.append(step.scheme)
+        which[i], keep[i] = place, step.keep
+    return different, which, keep
+
+
+def gains_of_steps(directions: Directions, steps: LinearSteps, first: int, count: int) -> StepGains:
+    """The gains of `count` steps from step `first` on."""
+    if steps.alike:
+        return StepGains.alike(linear_gains(directions, steps.at(1).scheme), count)
+    different, which, keep = different_steps(steps, first, count)
+    table = np.array([linear_gains(directions, scheme) for scheme in different])
+    return StepGains(table.reshape(-1, len(directions.sigma)), which, keep)
 
 
 def precise_gain(scheme: LinearScheme, square: Decimal) -> Decimal | None:

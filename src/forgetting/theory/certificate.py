@@ -292,7 +292,8 @@ def certify(
     """
     k, seed, ordering = as_count(k, "k", least=1), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     scheme = None if scheme is None else as_scheme(scheme)
-    instance = Instance(problem, ordering, k, scheme=scheme, w0=w0, seed=seed, runs=runs)
+    fitted = None if scheme is None else scheme.fitted_to(problem, k)
+    instance = Instance(problem, ordering, k, scheme=fitted, w0=w0, seed=seed, runs=runs)
     rows = evaluate(problem, ordering, k, w0, scheme=scheme)
     with progress_bar("certify") as report:
         report("expected values", 0, len(all_claims()))

@@ -255,6 +255,8 @@ def evaluate(
     if not steps:
         raise InvalidInputError("k is empty; give at least one number of steps")
     ordering = as_covered(ordering, problem)
+    if isinstance(problem, Problem):
+        scheme = None if scheme is None else as_scheme(scheme).fitted_to(problem, max(steps))
     unknown = set(more) - {field.name for field in fields(Setting)}
     if unknown:
         raise InvalidInputError(f"no parameter {min(unknown)!r}; see fg.bounds.Setting")

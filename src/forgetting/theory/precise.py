@@ -21,6 +21,7 @@ from forgetting.expectation.engines.decimal_moments import DecimalMoments, Momen
 from forgetting.expectation.quantities import quantities
 from forgetting.geometry import lift
 from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
+from forgetting.schemes import LinearSteps
 from forgetting.schemes.linear import precise_gain
 from forgetting.theory.expectations import Expected
 from forgetting.theory.instance import Instance
@@ -73,7 +74,8 @@ class Precise(Expected):
         realizable = tasks.realizability.holds
         self.solves = scheme.solves_task and realizable
         solution = tasks.nearest_solution(instance.start) if realizable else None
-        self._moments_of = partial(DecimalMoments, tasks.geometry, scheme, instance.start, solution)
+        steps = LinearSteps.of(scheme)
+        self._moments_of = partial(DecimalMoments, tasks.geometry, steps, instance.start, solution)
         self.deep = self._moments_of(averaged=False)
 
     def forgetting(self, k: int) -> float:
@@ -115,12 +117,12 @@ class Precise(Expected):
 
         For schemes that solve each task, since what tasks keep when they are learned is not summed.
         """
-        kinds, dim, geometry = len(self.deep.steps), len(self.deep.start), self.deep.geometry
+        kinds, dim, geometry = len(self.deep.bases), len(self.deep.start), self.deep.geometry
         size = (kinds + 1) * dim**2
         if 2 * size**3 * np.log2(k + 2) > 5 * MOST_WORK or not self.solves:
             raise NotSupportedError("too many states for 50 digits; use fewer tasks or steps")
         p = [sum(weights[geometry.index == m]) / sum(weights) for m in range(kinds)]
-        parts = [p[m] * np.kron(self.deep.steps[m], self.deep.steps[m]) for m in range(kinds)]
+        parts = [p[m] * np.kron(step, step) for m, step in enumerate(self.deep.steps(1))]
         matrix = lift(np.zeros((size, size)))
         for m in range(kinds + 1):
             rows = slice(m * dim**2, (m + 1) * dim**2)
@@ -137,7 +139,7 @@ class Precise(Expected):
                 matrix = matrix @ matrix
         now, *visited = state.reshape(kinds + 1, dim, dim)
         unknown = [0 * now * Decimal("nan")] * kinds
-        return Moment(k, now, visited, unknown, [chance * now for chance in p])
+        return Moment(k, now, visited, unknown, unknown, [chance * now for chance in p])
 
 
 @at_full_precision

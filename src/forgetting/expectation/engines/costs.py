@@ -13,6 +13,7 @@ from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Reshuffled
 
 FLOPS = 3e10  # floating-point operations a second, in large matrix products
+SCHEDULED = 2e-5  # to make a step that differs from the others: its scheme and its gains
 READING = 4e-4  # quantities at one k, beside half a step
 
 
@@ -31,11 +32,16 @@ def seconds_of_run(request: Request) -> float:
     taken = 1.5e-4 + 4e-5 * readings + 2e-8 * readings * request.last
     if request.linear is None:
         return taken + request.last * (3e-5 + adaptive * (2e-5 + 4e-6 * request.problem.num_tasks))
-    step = seconds_of_step(request) + 2.5e-5 * adaptive
+    step = seconds_of_step(request) + 2.5e-5 * adaptive + scheduling(request)
     if adaptive or request.every_iterate:
         geometry = request.geometry
         step += 1e-6 + 1.5e-10 * len(geometry.sigma) * geometry.dim * (geometry.outputs or 1)
     return taken + request.last * step
+
+
+def scheduling(request: Request) -> float:
+    """Seconds to make one step of a schedule; 0 where all steps are alike."""
+    return 0.0 if request.linear is None or request.linear.alike else SCHEDULED
 
 
 def seconds_of_step(request: Request) -> float:
@@ -69,6 +75,7 @@ def seconds_of_moments(request: Request, counted: int, *, twofold: bool) -> floa
     else:
         step = 6e-5 + 5e-5 * averaged + _product_step(request, 2 + counted, size)
     readings = len(request.steps)
+    step += scheduling(request)
     return reduction(request) + (request.last + readings / 2) * step + READING * readings
 
 

@@ -25,11 +25,12 @@ from forgetting.expectation.quantities import LOSS, Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry, lift
 from forgetting.orderings.laws import Independent, Permutation, Reshuffled
-from forgetting.schemes import LinearScheme
+from forgetting.schemes import LinearStep, LinearSteps
 from forgetting.schemes.linear import precise_gain
 
 DIGITS = (60, 120, 480, 960)
 TINIEST = 5e-324  # the least positive float: what is below it to all digits is zero
+MOST_STEPS = 1000  # that differ: each has to be made with all these digits
 AGREE = Decimal("1e-18")
 Numbers = Any  # arrays of decimal numbers (dtype object)
 Flags = NDArray[np.bool_]
@@ -96,6 +97,7 @@ class Moment(NamedTuple):
     now: Numbers
     visited: Sequence[Numbers]
     learnt: Sequence[Numbers]
+    after: Sequence[Numbers]
     coming: Sequence[Numbers]
 
 
@@ -109,7 +111,7 @@ class DecimalMoments:
     def __init__(
         self,
         geometry: Geometry,
-        scheme: LinearScheme,
+        steps: LinearSteps,
         w0: Array,
         solution: Array | None = None,
         *,
@@ -123,18 +125,13 @@ class DecimalMoments:
         missed = labels if solution is None else [0 * label for label in labels]
         frame = _frame(np.concatenate(dense), geometry.dim)
         rows = dense if frame is None else [matrix @ frame.T for matrix in dense]
-        size = geometry.dim + 1
-        self.losses, self.steps, self.factors, bases, targets = [], [], [], [], []
+        self.losses, self.factors, bases, targets = [], [], [], []
         for m, (matrix, label, divisor) in enumerate(zip(rows, missed, geometry.data.divisors, strict=True)):
             both = np.column_stack([matrix, -label])
             self.losses.append(both.T @ both / (2 * Decimal(float(divisor))))
             squares, basis, target = _factor(matrix, label, int(geometry.ranks[m]))
             squares = squares / Decimal(float(divisor))
             errors = np.column_stack([basis, -target])
-            step = lift(np.eye(size))
-            for square, row, error in zip(squares, basis, errors, strict=True):
-                step[:-1] -= np.outer(precise_gain(scheme, square) * row, error)
-            self.steps.append(step)
             self.factors.append((squares, errors))
             bases.append(basis)
             targets.append(target)
@@ -146,18 +143,44 @@ class DecimalMoments:
             gap = start - lift(solution)
             self.start = gap if frame is None else frame @ gap
             self.error, *self.losses = (form[:-1, :-1] for form in (self.error, *self.losses))
-            self.steps = [step[:-1, :-1] for step in self.steps]
             self.factors = [(squares, errors[:, :-1]) for squares, errors in self.factors]
         self.size = len(self.start)
         if averaged:
             identity = lift(np.eye(self.size))
             self.start = np.append(self.start, 0 * self.start)
-            self.steps = [np.block([[step, 0 * identity], [identity, identity]]) for step in self.steps]
             self.error, *self.losses = (
                 np.block([[form, 0 * identity], [0 * identity] * 2]) for form in (self.error, *self.losses)
             )
             self.factors = [(squares, np.hstack([errors, 0 * errors])) for squares, errors in self.factors]
-        self._forms: dict[Form, tuple[list[Numbers], list[Numbers]]] = {}
+        self.made, self.averaged, self.bases = steps, averaged, bases
+        # v = w - w_0 decays to -w_0, whose part that no task sees moves w away from the solution
+        self.pulled = -(start if frame is None else frame @ start)
+        self.aside = start @ start - self.pulled @ self.pulled
+        self.left = [Decimal(1)]  # of that part, after each step
+        self._last: tuple[LinearStep, list[Numbers]] | None = None
+        self._forms: dict[Form, list[Numbers]] = {}
+
+    def steps(self, t: int) -> list[Numbers]:
+        """S_m of step t for every distinct task, with the decay before it."""
+        step = self.made.at(t)
+        if self._last is None or self._last[0].scheme is not step.scheme or self._last[0].keep != step.keep:
+            self._last = step, [self._step_of(step, m) for m in range(len(self.bases))]
+        return self._last[1]
+
+    def _step_of(self, step: LinearStep, m: int) -> Numbers:
+        (squares, errors), basis, dim = self.factors[m], self.bases[m], self.geometry.dim
+        made = lift(np.eye(self.size))
+        for square, row, error in zip(squares, basis, errors[:, : self.size], strict=True):
+            made[:dim] -= np.outer(precise_gain(step.scheme, square) * row, error)
+        if step.keep != 1:
+            shrunk, keep = lift(np.eye(self.size)), Decimal(step.keep)
+            shrunk[:dim] *= keep
+            shrunk[:dim, dim] = (1 - keep) * self.pulled
+            made = made @ shrunk
+        if not self.averaged:
+            return made
+        identity = lift(np.eye(self.size))
+        return np.block([[made, 0 * identity], [identity, identity]])
 
     @cached_property
     def scale(self) -> Decimal:
@@ -166,18 +189,14 @@ class DecimalMoments:
         first = [abs(form[last, last]) for form in self.losses] + [self.error[last, last]]
         return Decimal(max([*first, Decimal("1e-300")]))
 
-    def forms(self, form: Form) -> tuple[list[Numbers], list[Numbers]]:
-        """H_m of each distinct task, with v^T H_m v the form at v, and the same just after m was learned.
-
-        For held-out data, just after their task was learned.
-        """
+    def forms(self, form: Form) -> list[Numbers]:
+        """H_m of each distinct task, with v^T H_m v the form at v."""
         if form not in self._forms:
             now = self.losses
             if form is not LOSS:
                 half = Decimal(1) / 2
                 now = [(errors.T * form.weights(squares)) @ (half * errors) for squares, errors in self.factors]
-            steps = self.steps[: self.geometry.num_learned] * (2 if self.geometry.held_out else 1)
-            self._forms[form] = now, [step.T @ each @ step for step, each in zip(steps, now, strict=True)]
+            self._forms[form] = now
         return self._forms[form]
 
     def value(self, quantity: Quantity, moment: Moment) -> Any:
@@ -191,10 +210,10 @@ class DecimalMoments:
         """A term without its coefficient: a number, or T numbers."""
         geometry, k, learned = self.geometry, moment.k, self.geometry.num_learned
         if term.average == "error":
-            return _trace(self.error, moment.now)
-        forms, kept = self.forms(term.form)
-        own = slice(learned, None) if term.held_out else slice(learned)
-        forms, kept = forms[own], kept[own]
+            while len(self.left) <= k:
+                self.left.append(self.left[-1] * Decimal(self.made.at(len(self.left)).keep))
+            return _trace(self.error, moment.now) + (1 - self.left[k]) ** 2 * self.aside
+        forms = self.forms(term.form)[slice(learned, None) if term.held_out else slice(learned)]
         if term.needs_steps and not k:
             return Decimal("nan")
         if term.iterate == "mean":
@@ -209,28 +228,30 @@ class DecimalMoments:
                 return _traces(forms, moment.coming[:learned]) if moment.coming else Decimal("nan")
             case "visited":
                 return _traces(forms, moment.visited[:learned]) / k
-        return _traces(kept if term.average == "kept" else forms, moment.learnt[:learned]) / k
+        return _traces(forms, (moment.after if term.average == "kept" else moment.learnt)[:learned]) / k
 
     def independent(self, weights: Sequence[float], wanted: Collection[int], counted: bool) -> Iterator[Moment]:
         """The moments at the steps `wanted`, for independent draws in proportion to the weights of the tasks."""
-        p = lift(np.zeros(len(self.steps)))
+        p = lift(np.zeros(len(self.bases)))
         for which, weight in zip(self.geometry.index.tolist(), weights, strict=True):
             p[which] += Decimal(float(weight))
         p = p / p.sum()
         now = np.outer(self.start, self.start)
         visited = [0 * now for _ in p] if counted else []
-        learnt = [0 * now for _ in p]
+        learnt = after = [0 * now for _ in p]
         last = max(wanted)
         for k in range(last + 1):
             coming = [chance * now for chance in p]
             if k in wanted:
-                yield Moment(k, now, visited, learnt, coming)
+                yield Moment(k, now, visited, learnt, after, coming)
             if k == last:
                 return
-            learnt = [total + part for total, part in zip(learnt, coming, strict=True)]
-            moved = [self._step(m, part) for m, part in enumerate(coming)]
+            steps = self.steps(k + 1)
+            learnt = _sums(learnt, coming)
+            moved = [step @ part @ step.T for step, part in zip(steps, coming, strict=True)]
+            after = _sums(after, moved)
             visited = [
-                sum(p[j] * self._step(j, moment) for j in range(len(p)) if p[j]) + moved[m]
+                sum(p[j] * (steps[j] @ moment @ steps[j].T) for j in range(len(p)) if p[j]) + moved[m]
                 for m, moment in enumerate(visited)
             ]
             now = sum(moved)
@@ -242,7 +263,7 @@ class DecimalMoments:
         none_seen = (0,) * len(counts)
         zero = 0 * np.outer(self.start, self.start)
         layer = {none_seen: (Decimal(1), np.outer(self.start, self.start))}
-        learnt = [zero for _ in tasks]
+        learnt = after = [zero for _ in tasks]
         epoch = 0
         last = max(wanted)
         for k in range(last + 1):
@@ -257,6 +278,8 @@ class DecimalMoments:
                 ((_, moment),) = layer.values()
                 layer, epoch, size = {none_seen: (Decimal(1), moment)}, epoch + 1, 0
             coming = [zero for _ in tasks] if size < total else []
+            moved = [zero for _ in tasks]
+            steps = self.steps(k + 1) if k < last else []
             grown: dict[tuple[int, ...], tuple[Decimal, Numbers]] = {}
             for seen, (chance, moment) in layer.items():
                 for m in (m for m in tasks if seen[m] < counts[m]):
@@ -266,33 +289,33 @@ class DecimalMoments:
                         continue
                     larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
                     old, sum_ = grown.get(larger, (Decimal(0), 0))
-                    grown[larger] = old + share, sum_ + self._step(m, moment) * larger[m] / (size + 1)
+                    stepped = steps[m] @ moment @ steps[m].T
+                    moved[m] = moved[m] + share * stepped
+                    grown[larger] = old + share, sum_ + stepped * larger[m] / (size + 1)
             if k in wanted:
-                yield Moment(k, now, visited, learnt, coming)
-            learnt = [before + part for before, part in zip(learnt, coming, strict=True)] if coming else learnt
+                yield Moment(k, now, visited, learnt, after, coming)
+            learnt, after = _sums(learnt, coming) if coming else learnt, _sums(after, moved)
             layer = grown
 
     def along(self, order: IntArray, wanted: Collection[int]) -> Iterator[Moment]:
         """The moments at the steps `wanted` of one run through the distinct tasks of `order`."""
         state = self.start
         zero = 0 * np.outer(state, state)
-        tasks = range(len(self.steps))
+        tasks = range(len(self.bases))
         counts = [0 for _ in tasks]
-        learnt = [zero for _ in tasks]
+        learnt, after = [zero for _ in tasks], [zero for _ in tasks]
         last = max(wanted)
         for k in range(last + 1):
             now = np.outer(state, state)
             if k in wanted:
                 coming = [now if m == order[k] else zero for m in tasks] if k < len(order) else []
-                yield Moment(k, now, [count * now for count in counts], learnt, coming)
+                yield Moment(k, now, [count * now for count in counts], learnt, after, coming)
             if k < last:
                 m = int(order[k])
                 learnt[m] = learnt[m] + now
                 counts[m] += 1
-                state = self.steps[m] @ state
-
-    def _step(self, m: int, moment: Numbers) -> Numbers:
-        return self.steps[m] @ moment @ self.steps[m].T
+                state = self.steps(k + 1)[m] @ state
+                after[m] = after[m] + np.outer(state, state)
 
 
 def answer(
@@ -312,7 +335,7 @@ def answer(
         return {name: sum(table[name] for table in tables) for name in tables[0]}, max(scale for _, scale in parts)
 
     def part(geometry: Geometry, w0: Array) -> tuple[dict[str, Numbers], Decimal]:
-        tasks = DecimalMoments(geometry, request.linear_scheme, w0, averaged=request.averaged)
+        tasks = DecimalMoments(geometry, request.linear_steps, w0, averaged=request.averaged)
         repeats = dict(zip(*np.unique(request.steps, return_counts=True), strict=True))
         if order is not None:
             moments = tasks.along(order, repeats)
@@ -344,11 +367,18 @@ def _products(request: Request) -> float:
     """`products`, for one output."""
     geometry, law = request.geometry, request.law
     data = geometry.data
-    if data is None or not data.known or precise_gain(request.linear_scheme, Decimal(1)) is None:
+    if data is None or not data.known:
+        return float("inf")
+    steps = request.linear_steps
+    different = 1 if steps.alike else request.last
+    if different > MOST_STEPS or any(
+        precise_gain(steps.at(t).scheme, Decimal(1)) is None for t in range(1, different + 1)
+    ):
         return float("inf")
     size, tasks = (geometry.dim + 1) * (2 if request.averaged else 1), geometry.num_distinct
     rows = sum(matrix.shape[0] for matrix in data.matrices)
-    reduction = rows * data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size
+    made = different * float(np.sum(geometry.ranks)) * size**2
+    reduction = made + rows * data.matrices[0].shape[1] * geometry.dim + 60.0 * float(np.sum(geometry.ranks**2)) * size
     if isinstance(law, Permutation | Reshuffled):
         states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         epochs = -(-request.last // geometry.num_tasks)
@@ -361,6 +391,10 @@ def _products(request: Request) -> float:
 
 
 # --------------------------------------------------------------------------------------------------- linear algebra
+def _sums(first: Sequence[Numbers], second: Sequence[Numbers]) -> list[Numbers]:
+    return [a + b for a, b in zip(first, second, strict=True)]
+
+
 def _trace(form: Numbers, moment: Numbers) -> Decimal:
     return Decimal(np.sum(form * moment))
 

@@ -114,7 +114,7 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     In float64, distances that are rounding decide differently on each processor.
     """
     tools, geometry = two_floats(), moments.geometry
-    (left, left_low), (right, right_low) = moments.left, moments.right
+    right, right_low = moments.right
     state = moments.first
 
     def squares() -> Array:
@@ -135,7 +135,9 @@ def _decided(moments: Moments, request: Request, k: int) -> IntArray:
     order = np.empty(k, dtype=np.int64)
     for step in track(range(k), "order"):
         order[step] = task = int(geometry.index[visits.take(1)[0]])
-        block = geometry.block(task)
+        block, table = geometry.block(task), moments.tables.of(step + 1, 1)
+        left, left_low = moments.left_of(table.row()[0])
+        state = moments.shrunk(state, float(table.keep[0]))
         high, low = tools.products(right[block], right_low[block], *state)
         move, move_low = tools.products(left[block].T.copy(), left_low[block].T.copy(), high.T.copy(), low.T.copy())
         state = tools.sub(*state, move.T, move_low.T)
@@ -180,5 +182,6 @@ class _DoubtsOfRun(RunReading):
     def evaluate(self, term: Term) -> Array:
         if term.average == "error":
             errors = self.trajectory.errors[np.searchsorted(self.trajectory.steps, self.steps)]
-            return self.bounds.of_error(squared_norms(errors), self.bounds.off(self.steps))
+            doubt = self.bounds.of_error(squared_norms(errors), self.bounds.off(self.steps))
+            return doubt + self.request.error_aside(self.steps)[1]
         return np.asarray(self._along(term).now.mean(axis=1)) if term.average == "tasks" else super().evaluate(term)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 Pair = tuple[Array, Array]  # high and low parts
+WIDTH = 1e-6  # the relative change of singular values by which sensitivities are measured
 
 
 def two_floats() -> Any:
@@ -38,13 +39,20 @@ def scaled(pair: Pair, factor: Array) -> Pair:
     return product
 
 
+def times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
+    """Each row times its factor."""
+    if not twofold:
+        return rows[0] * factors[0][:, None], np.zeros(rows[1].shape)  # takes no memory until it is written to
+    return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
+
+
 class Doubts(NamedTuple):
     """Bounds on the errors of the pieces of a moment map; lengths are divided by `unit`.
 
     first: E at the start.
-    noise: for each distinct task, what a step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what reading
-        a square adds, as a multiple of tr(A).
-    drift: by how much a step can move z whatever z is, because labels are only known up to rounding.
+    noise: for each distinct task, what the first step adds to E, as multiples of A, of tr(A) I and of tr(E) I; and what
+        reading a square adds, as a multiple of tr(A).
+    drift: by how much the first step can move z whatever z is, because labels are only known up to rounding.
     base: the squared norm of what no w fits of the tasks that are learned.
     test_base: the largest square of a target of held-out data.
     misread: for each distinct task, by how much its rows are off, relative to its norm.
@@ -76,11 +84,10 @@ class Doubts(NamedTuple):
 
 def doubts_of(
     geometry: Geometry,
-    moving: Array,
     source: Bases,
     z: Array,
-    gains: Array,
-    vague: Array,
+    noise: Array,
+    pace: float,
     w0: Array,
     unit: float,
     known: float,
@@ -89,21 +96,13 @@ def doubts_of(
 ) -> Doubts:
     """Bounds on the errors of each step and of the start; `docs/decisions/0008-digits.md` has the argument.
 
-    `moving` is the `sensitivity` of the gains, and `vague` bounds the errors of the gains of each task.
+    `noise` and `pace` are those of the first step, from `step_noise`.
     """
-    n, owner = z.shape[1], geometry.owner
     # pieces of 31 digits are rounded once more where the arithmetic is float64
     turned, misread = (part if twofold else part + 2 * EPS for part in (source.turned, source.misread))
-    largest = np.zeros(geometry.num_distinct)
-    np.maximum.at(largest, owner, np.abs(gains))
-    grown = np.maximum(1.0, largest) ** 2 * (4 if twofold else 1)
-    rounding = _rounding(n, geometry.ranks, twofold) * grown
-    slips = 2 * (turned * np.maximum(1.0, moving) + vague) * grown
-    own = 8.0 * n * (n + 8) * EPS * grown
     targets = np.atleast_2d(source.leftover[0])
     missed = float(np.linalg.norm(targets[:, : geometry.rows_learned]))
     held = np.arange(geometry.num_distinct) >= geometry.num_learned
-    pace = float(np.max((source.turned * grown)[~held], initial=0.0)) + 8 * n * source.rounding
     drift = pace * source.size + (source.unsolved if source.size else 0.0)
     drift += missed if homogeneous else 0.0 if twofold else 4 * EPS * missed
     learned = source.rows[0][: geometry.rows_learned, : geometry.learned_dim]
@@ -112,7 +111,7 @@ def doubts_of(
     unsolved = source.unsolved + 2 * wide * float(np.linalg.norm(w0))
     return Doubts(
         first=_first_error(z, source, learned, w0, unit, two_floats().UNIT if twofold else EPS, unsolved / unit),
-        noise=np.column_stack([rounding + slips + known, 2 * (rounding + slips), own, rounding]),
+        noise=noise,
         drift=drift / unit,
         base=(missed / unit) ** 2,
         test_base=float(np.max(np.sum((targets[:, geometry.rows_learned :] / unit) ** 2, axis=0), initial=0.0)),
@@ -129,6 +128,34 @@ def doubts_of(
     )
 
 
+def step_noise(
+    geometry: Geometry, source: Bases, n: int, gains: Array, moving: Array, vague: Array, known: float, twofold: bool
+) -> tuple[Array, Array]:
+    """What each of several steps adds to E, (steps, tasks, 4) as in `Doubts`, and its pace, (steps,).
+
+    The pace, times the size of the labels, is by how much the step moves z because labels are known up to rounding.
+    `gains` are those of the directions, `moving` is their `sensitivity`, and `vague` bounds the errors of the gains of
+    each task; all of them have one row a step.
+    """
+    turned = source.turned if twofold else source.turned + 2 * EPS
+    grown = np.maximum(1.0, per_task_most(geometry, np.abs(gains))) ** 2 * (4 if twofold else 1)
+    rounding = _rounding(n, geometry.ranks, twofold) * grown
+    slips = 2 * (turned * np.maximum(1.0, moving) + vague) * grown
+    own = 8.0 * n * (n + 8) * EPS * grown
+    learned = slice(geometry.num_learned)
+    pace = np.max((source.turned * grown)[:, learned], axis=1, initial=0.0) + 8 * n * source.rounding
+    return np.stack([rounding + slips + known, 2 * (rounding + slips), own, rounding], axis=-1), pace
+
+
+def per_task_most(geometry: Geometry, values: Array) -> Array:
+    """The largest of the R numbers of each row among the directions of each distinct task; 0 for a task of rank 0."""
+    result = np.zeros((*values.shape[:-1], geometry.num_distinct))
+    filled = geometry.ranks > 0
+    if filled.any():
+        result[..., filled] = np.maximum.reduceat(values, geometry.offsets[:-1][filled], axis=-1)
+    return result
+
+
 def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
     """The error that rounding in one step adds to E, in multiples of tr(A), for each distinct task.
 
@@ -142,13 +169,15 @@ def _rounding(n: int, ranks: IntArray, twofold: bool) -> Array:
 
 def sensitivity(geometry: Geometry, function: Callable[[Array], Array]) -> Array:
     """For each distinct task, the change of a function of singular values per relative change of these values."""
-    width = 1e-6
-    sigma, owner = geometry.sigma, geometry.owner
+    sigma = geometry.sigma
     with quietly():
-        moved = np.abs(function(sigma * (1 + width)) - function(sigma * (1 - width))) / (2 * width)
-    result = np.zeros(geometry.num_distinct)
-    np.maximum.at(result, owner, np.nan_to_num(4 * moved, nan=np.inf))
-    return result
+        return sensitivity_of(geometry, function(sigma * (1 + WIDTH)), function(sigma * (1 - WIDTH)))
+
+
+def sensitivity_of(geometry: Geometry, above: Array, below: Array) -> Array:
+    """`sensitivity`, from values of the function at singular values that are WIDTH larger and smaller."""
+    with quietly():
+        return per_task_most(geometry, np.nan_to_num(2 * np.abs(above - below) / WIDTH, nan=np.inf))
 
 
 def _first_error(z: Array, source: Bases, rows: Array, w0: Array, unit: float, rounding: float, missed: float) -> Array:

@@ -6,7 +6,6 @@ Digits are those of float64, of two floats (31 digits), or as many as it takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 
 import numpy as np
 
@@ -14,31 +13,33 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines import decimal_moments
-from forgetting.expectation.engines.error_bounds import Pair, doubts_of, sensitivity, two_floats
+from forgetting.expectation.engines.error_bounds import Pair, doubts_of, times, two_floats
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import Moments
+from forgetting.expectation.engines.step_tables import StepTables
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import Term
 from forgetting.expectation.request import FOREVER, Request, steps_shown
 from forgetting.geometry import Geometry
 from forgetting.orderings.laws import Independent, Law
-from forgetting.schemes import LinearScheme
-from forgetting.schemes.linear import linear_gains, precise_gain
 
 QUICK = 5e8  # products of numbers of two floats that may be spent on 31 digits: a second or two
 ENOUGH = 64 * EPS  # relative doubt below which more digits are not worth computing
 SECONDS_PER_PRODUCT = 2.5e-6  # of decimal numbers, roughly, all precisions taken together
 
 
-def refusal(request: Request, *laws: type[Law]) -> str | None:
+def refusal(request: Request, *laws: type[Law], alike: bool = False) -> str | None:
     """The reason why moments do not cover a request; None if they do.
 
-    They cover quadratic forms under a linear scheme and an ordering with one of these laws.
+    They cover quadratic forms under a linear scheme and an ordering with one of these laws; with `alike`, only a scheme
+    that makes the same step each time, and keeps all of w.
     """
     if not isinstance(request.law, laws):
         return f"it does not cover {request.ordering}"
     if request.linear is None:
         return f"it needs a linear scheme on regression tasks, not {request.scheme}"
+    if alike and not request.linear.alike:
+        return f"it needs steps that are all alike and keep all of w, which those of {request.scheme} do not"
     odd = [quantity.name for quantity in request.quantities if not quantity.quadratic]
     return f"{odd[0]} is not a quadratic form of w" if odd else None
 
@@ -66,25 +67,30 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         homogeneous: leave out what no w fits.
         as_run: take the bases that `run` computes with.
     """
-    geometry, scheme, w0 = request.geometry, request.linear_scheme, request.w0
+    geometry, steps, w0 = request.geometry, request.linear_steps, request.w0
     source = geometry.precise if twofold else geometry.plain if as_run else geometry.best
     assert source is not None
-    gains, vague = _gains(geometry, scheme, source.squares, twofold)
     start, rows, leftover = _by_output(source.start(w0)), source.rows, _by_output(source.leftover)
+    origin = _by_output(source.solution) if request.decays else (np.zeros((0, geometry.dim)),) * 2
     # held-out data, however large, leave the scale of what is learned alone
     size = float(np.linalg.norm(start[0])) + float(np.linalg.norm(leftover[0][:, : geometry.rows_learned]))
+    size += float(np.linalg.norm(origin[0]))
     unit = 2.0 ** float(np.frexp(size)[1]) if size > 0 else 1.0
-    left, right, first = _times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
-    if leftover[0].any() and not homogeneous:
-        constants, nothing = np.eye(len(leftover[0])), np.zeros(leftover[0].T.shape)
+    constants = len(leftover[0]) if request.decays or (leftover[0].any() and not homogeneous) else 0
+    probability, known = _probability(request)
+    order = (geometry.dim + constants) * (2 if request.averaged else 1)
+    tables = StepTables(geometry, steps, source, order, known, twofold, request.last)
+    gains, noise, _ = tables.of(1, 1).row()
+    left, right, first = times(rows, gains, twofold), rows, (start[0] / unit, start[1] / unit)
+    if constants:
+        identity, nothing = np.eye(constants), np.zeros(leftover[0].T.shape)
         right = _widened(rows, (-leftover[0].T / unit, -leftover[1].T / unit))
         left = _widened(left, (nothing, nothing))
-        first = _widened(first, (constants, 0 * constants))
+        first = _widened(first, (identity, 0 * identity))
     if request.averaged:
         left, right, first = _doubled(left), _doubled(right), _doubled(first)
-    probability, known = _probability(request)
-    moving = sensitivity(geometry, scheme.gains)
     kind = Moments if twofold else Float64Moments
+    pace = tables.paces[0]
     return kind(
         geometry=geometry,
         twofold=twofold,
@@ -93,13 +99,16 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         right=right,
         squares=source.squares,
         gains=gains,
-        solves=scheme.solves_task,
+        solves=steps.at(1).scheme.solves_task,
+        tables=tables,
+        origin=(origin[0] / unit, origin[1] / unit),
         unexplained=source.unexplained,
         first=first,
         unit=unit,
-        doubts=doubts_of(geometry, moving, source, first[0], gains[0], vague, w0, unit, known, twofold, homogeneous),
+        doubts=doubts_of(geometry, source, first[0], noise, pace, w0, unit, known, twofold, homogeneous),
+        aside=request.error_aside(np.arange(1 if request.left is None else request.last + 1)),
         averaged=request.averaged,
-        watched=_watched(geometry, left, right, twofold) if request.scores_tests else None,
+        watches=request.scores_tests,
         device=request.device,
     )
 
@@ -109,22 +118,6 @@ def float64_map(request: Request, *, homogeneous: bool = False) -> Float64Moment
     moments = moment_map(request, homogeneous=homogeneous)
     assert isinstance(moments, Float64Moments)
     return moments
-
-
-def _watched(geometry: Geometry, left: Pair, right: Pair, twofold: bool) -> Pair:
-    """b_i^T S_m for each direction i of the held-out data of each task m."""
-    tools, learned = two_floats(), geometry.num_learned
-    parts: list[Pair] = []
-    for m in range(learned):
-        own, held = geometry.block(m), geometry.block(learned + m)
-        b = right[0][held], right[1][held]
-        if not twofold:
-            parts.append((b[0] - (b[0] @ left[0][own].T) @ right[0][own], b[1]))
-            continue
-        along = tools.products(*(part.copy() for part in b), left[0][own].copy(), left[1][own].copy())
-        turned = right[0][own].T.copy(), right[1][own].T.copy()
-        parts.append(tools.sub(*b, *tools.products(*along, *turned)))
-    return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
 
 
 def _probability(request: Request) -> tuple[Pair, float]:
@@ -154,27 +147,6 @@ def _widened(pair: Pair, columns: Pair) -> Pair:
 def _doubled(pair: Pair) -> Pair:
     """The numbers with an equal number of columns of zeros on the right."""
     return np.hstack([pair[0], 0 * pair[0]]), np.hstack([pair[1], 0 * pair[1]])
-
-
-def _gains(geometry: Geometry, scheme: LinearScheme, squares: Pair, twofold: bool) -> tuple[Pair, Array]:
-    """The gain of each direction, and for each task a bound on the error of its gains."""
-    plain = linear_gains(geometry, scheme)
-    if twofold:
-        learned = geometry.rows_learned
-        known = two_floats().decimals((squares[0][:learned], squares[1][:learned]))
-        exact = [precise_gain(scheme, square) for square in known]
-        if all(gain is not None for gain in exact):
-            gains = two_floats().from_decimals([*exact, *[Decimal(0)] * (len(plain) - learned)])
-            return gains, np.full(geometry.num_distinct, 4 * two_floats().UNIT)
-    off = (8 + 4 * geometry.conditions * sensitivity(geometry, scheme.gains)) * EPS
-    return (plain, np.zeros_like(plain)), np.zeros_like(off) if scheme.solves_task else off
-
-
-def _times(rows: Pair, factors: Pair, twofold: bool) -> Pair:
-    """Each row times its factor."""
-    if not twofold:
-        return rows[0] * factors[0][:, None], np.zeros(rows[1].shape)  # takes no memory until it is written to
-    return two_floats().mul(*rows, factors[0][:, None], factors[1][:, None])  # type: ignore[no-any-return]
 
 
 def refined(

@@ -19,6 +19,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import UNDERFLOW, MomentReading, Moments, Squares, State, kernels
+from forgetting.expectation.engines.step_tables import Table
 
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
 PART = 2**22  # numbers in the products that are made at once on the processor: 32 MiB
@@ -32,6 +33,33 @@ class _Group(NamedTuple):
     rank: int
     tasks: slice
     rows: slice
+
+
+class _Noise(NamedTuple):
+    """What a step adds to bounds on errors, and what it leaves of squares.
+
+    own, reading: for each learned direction, what reading its square adds, as multiples of tr(E) and tr(A).
+    relative, each, errors: what the step adds to E, as multiples of A, of tr(A) I and of tr(E) I.
+    share, slip: for each learned direction, what is left of its square, and by how much that is off.
+    gains: of the learned directions, as a column.
+    """
+
+    own: Any
+    reading: Any
+    relative: Any
+    each: Any
+    errors: Any
+    share: Any
+    slip: Any
+    gains: Any
+
+
+class _Maps(NamedTuple):
+    """a, b and p a of all learned directions in one step, on the device, tasks sorted by rank."""
+
+    left: Any
+    right: Any
+    weights: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +101,27 @@ class Float64Moments(Moments):
         return self.device.put(self.left[0]), self.device.put(self.right[0])
 
     @cached_property
-    def _learned(self) -> tuple[Any, Any, Any]:
-        """a, b and p a of all learned directions, tasks sorted by rank."""
+    def _learned(self) -> _Maps:
+        """The maps of the first step."""
         places = self._places
         if np.array_equal(places, np.arange(len(self.right[0]))):
             left, right = self._rows
         else:
             left, right = self.device.put(self.left[0][places]), self.device.put(self.right[0][places])
-        return left, right, left * self._chance[:, None]
+        return _Maps(left, right, left * self._chance[:, None])
+
+    def _maps(self, gains: Any) -> _Maps:
+        """The maps of a step with these gains of the learned directions, on the device."""
+        if self.alike:
+            return self._learned
+        left, drawn = self._moving
+        return _Maps(left * gains, self._learned.right, drawn * gains)
+
+    @cached_property
+    def _moving(self) -> tuple[Any, Any]:
+        """a and p a of all learned directions for gains of 1: b without the constants."""
+        left = self._learned.right * self.device.put(np.append(np.ones(self.dim), np.zeros(self.size - self.dim)))
+        return left, left * self._chance[:, None]
 
     @cached_property
     def _chance(self) -> Any:
@@ -92,18 +133,30 @@ class Float64Moments(Moments):
         """p of each learned task, sorted by rank."""
         return self.device.put(self.probability[0][self._sorted])
 
-    @cached_property
-    def _noise(self) -> tuple[Any, Any]:
-        """The error that reading the square of each learned direction adds, as multiples of tr(E) and tr(A)."""
-        noise = self.doubts.noise[self.geometry.owner[self._places]]
-        return self.device.put(noise[:, 2]), self.device.put(noise[:, 3])
+    def _of_table(self, table: Table) -> _Noise:
+        """What the steps of a table add to bounds on errors, one row each."""
+        own, put, chance = self.geometry.owner[self._places], self.device.put, self.probability[0]
+        noise, gains = table.noise, table.gains[0][:, self._places]
+        most = np.max(noise[:, chance > 0], axis=1, initial=0.0)
+        root, slip = np.abs(1 - gains), table.slips[:, own]
+        return _Noise(
+            own=put(noise[:, own, 2]), reading=put(noise[:, own, 3]),
+            relative=most[:, 0].tolist(), each=(noise[:, :, 1] @ chance).tolist(), errors=most[:, 2].tolist(),
+            share=put(root**2), slip=put(slip * (2 * root + slip)), gains=put(gains[:, :, None]),
+        )  # fmt: skip
+
+    def _noise(self, t: int) -> tuple[_Noise, float]:
+        """What step t adds to bounds on errors, and the factor that it keeps of w."""
+        table, row, keep = self.tables.place(t)
+        if not self._held or self._held[0][0] is not table:
+            self._held[:] = [(table, self._of_table(table))]
+        held = self._held[0][1]
+        return _Noise._make([part[row] for part in held]), keep
 
     @cached_property
-    def _step_noise(self) -> tuple[float, float, float]:
-        """The error that a step adds to E, as multiples of A, of tr(A) I and of tr(E) I."""
-        noise, chance = self.doubts.noise, self.probability[0]
-        relative, _, errors, _ = np.max(noise[chance > 0], axis=0, initial=0.0).tolist()
-        return relative, float(chance @ noise[:, 1]), errors
+    def _held(self) -> list[tuple[Table, _Noise]]:
+        """The table of the last step, and what its steps add to bounds on errors."""
+        return []
 
     @cached_property
     def _identity(self) -> tuple[Any, Any, Any]:
@@ -115,11 +168,15 @@ class Float64Moments(Moments):
 
     @cached_property
     def _tests(self) -> tuple[Any, ...]:
-        """For directions of held-out data: b^T S_m, p of their task, and the error of reading, as for `_noise`."""
-        assert self.watched is not None
+        """For directions of held-out data: p of their task, and the error of reading, as for `_noise`."""
         tests = slice(self.geometry.rows_learned, None)
         noise, chance = 4 * self.doubts.noise[self.geometry.owner[tests]], self.probability[0][self.observer[tests]]
-        return tuple(map(self.device.put, (self.watched[0], chance, noise[:, 2], noise[:, 3])))
+        return tuple(map(self.device.put, (chance, noise[:, 2], noise[:, 3])))
+
+    @cached_property
+    def _first_watched(self) -> Any:
+        """`watched` of the first step, on the device."""
+        return self.device.put(self.watched(1)[0])
 
     # ------------------------------------------------------------------------------------------------------ the maps
 
@@ -130,10 +187,13 @@ class Float64Moments(Moments):
         swapped = self.device.xp.permute_dims(moments, (1, 0, 2))
         return self.device.xp.permute_dims(self._mapped(swapped), (1, 0, 2))
 
-    def step(self, task: int, moments: Any) -> Any:
-        """S_m A S_m^T for one matrix, or for each of a stack, on the device."""
+    def step(self, task: int, moments: Any, t: int = 1) -> Any:
+        """S_m A S_m^T of step t for one matrix, or for each of a stack, on the device."""
         turned, block = self.device.xp.linalg.matrix_transpose, self.geometry.block(task)
         left, right = (rows[block, :] for rows in self._rows)
+        if not self.alike:
+            gains = self.tables.of(t, 1).row()[0][0][block]
+            left = right * self.device.put(gains[:, None] * (np.arange(self.size) < self.dim))
         products = right @ moments
         half = left.T @ (0.5 * (products @ right.T) @ left - products)
         return moments + (half + turned(half))
@@ -149,26 +209,27 @@ class Float64Moments(Moments):
             parts.append(xp.reshape(own, (*lead, number * rank, pushes.shape[-1])))
         return weights.T @ xp.concat(parts, axis=-2)
 
-    def _mapped(self, stack: Any) -> Any:
+    def _mapped(self, stack: Any, maps: _Maps | None = None) -> Any:
         """Q[A] for a stack along the middle axis, in parts that fit."""
+        maps = maps or self._learned
         most = max(1, PART_THERE // max(1, self.size * len(self._places)))
         count = stack.shape[1]
         if self.device.host:
-            return self._mix(np.ascontiguousarray(stack))[0]
+            return self._mix(np.ascontiguousarray(stack), maps)[0]
         if count <= most:
-            return self._mix(stack)[0]
+            return self._mix(stack, maps)[0]
         ends = [(first, min(first + most, count)) for first in range(0, count, most)]
-        parts = [self._mix(stack[:, first:last, :])[0] for first, last in ends]
+        parts = [self._mix(stack[:, first:last, :], maps)[0] for first, last in ends]
         return self.device.xp.concat(parts, axis=1)
 
-    def _mix(self, stack: Any) -> tuple[Any, Any, Any]:
+    def _mix(self, stack: Any, maps: _Maps) -> tuple[Any, Any, Any]:
         """Q[A]; b_i^T A b_i of the learned directions, (stack, R); and 1/2 (b_m^T A b_m) a_m^T - b_m^T A of the first.
 
         The last is left to `_add_visits` on the processor.
         """
-        left, right, weights = self._learned
+        left, right, weights = maps
         if self.device.host:
-            return *self.mixed(stack, weights), None
+            return *self.mixed(stack, weights, left), None
         xp, (size, count, _) = self.device.xp, stack.shape
         products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self._places), count, size))
         diagonals, parts = [], []
@@ -185,8 +246,10 @@ class Float64Moments(Moments):
         moved = stack + (half + xp.permute_dims(half, (2, 1, 0)))
         return moved, xp.concat(diagonals, axis=1), completed[:, :size]
 
-    def mixed(self, stack: Array, weights: Array) -> tuple[Array, Array]:
+    def mixed(self, stack: Array, weights: Array, left: Array | None = None) -> tuple[Array, Array]:
         """Q[A], and the R numbers b_i^T A b_i, for a stack of matrices along the middle axis (n x stack x n).
+
+        `left` are the a_m^T, of the first step if they are left out, and `weights` p_m a_m^T.
 
         Computed as A + (C + C^T) with C = (p a) (1/2 (b^T A b) a^T - b^T A), two matrix products in all. The sum must
         stay in this order, or an antisymmetric rounding error appears that is never damped.
@@ -195,7 +258,7 @@ class Float64Moments(Moments):
         half, quadratic = np.zeros((stack.shape[0], size)), np.empty((stack.shape[1], self.geometry.rows_learned))
         for first, last in pairwise(self._cuts(size)):
             own = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-            completed, quadratic[:, own] = self.completed(stack, slice(first, last))
+            completed, quadratic[:, own] = self.completed(stack, slice(first, last), left)
             half += weights[own].T @ completed.reshape(len(completed), size)
         result = stack.copy()
         kernels().add_symmetric(result, half.reshape(stack.shape))
@@ -210,16 +273,16 @@ class Float64Moments(Moments):
         inner = np.searchsorted(offsets[: tasks + 1], np.arange(step, int(offsets[tasks]), step))
         return [0, *np.unique(inner[inner < tasks]).tolist(), tasks]
 
-    def completed(self, stack: Array, tasks: slice | None = None) -> tuple[Array, Array]:
+    def completed(self, stack: Array, tasks: slice | None = None, left: Array | None = None) -> tuple[Array, Array]:
         """1/2 (b_m^T A b_m) a_m^T - b_m^T A for every task, R x stack x n; and all b_i^T A b_i, stack x R.
 
-        `tasks` selects tasks; None for all.
+        `tasks` selects tasks; None for all. `left` are the a_m^T, of the first step if they are left out.
         """
         size, count, _ = stack.shape
         first, last = (0, self.geometry.num_learned) if tasks is None else (tasks.start, tasks.stop)
         offsets = self.geometry.offsets[first : last + 1] - self.geometry.offsets[first]
         span = slice(int(self.geometry.offsets[first]), int(self.geometry.offsets[last]))
-        left, right = self.left[0][span], self.right[0][span]
+        left, right = (self.left[0] if left is None else left)[span], self.right[0][span]
         products = (right @ stack.reshape(size, count * size)).reshape(len(right), count, size)
         quadratic = np.empty((count, len(right)))
         if float(np.max(self.geometry.ranks[first:last], initial=0.0)) <= WIDE:
@@ -240,10 +303,11 @@ class Float64Moments(Moments):
         stack = device.zeros(n, 1 + (self.geometry.num_learned if visits else 0), n)
         stack[:, 0, :] = device.put(self.second()[0])
         nothing, kept = device.zeros(rows), None
-        if self.watched is not None:
-            none = device.zeros(len(self.watched[0]))
+        if self.watches:
+            none = device.zeros(len(self.right[0]) - self.geometry.rows_learned)
             kept = Squares((none, none), none)
-        return State((stack, nothing), device.put(self.doubts.first), (nothing, nothing), nothing, kept)
+        none_yet = (nothing, nothing), nothing
+        return State((stack, nothing), device.put(self.doubts.first), *none_yet, *none_yet, kept)
 
     def advance(self, state: State, order: IntArray) -> None:
         assert np.all(order < 0), "devices have independent draws alone"
@@ -254,24 +318,88 @@ class Float64Moments(Moments):
 
     def _make_step(self, state: State) -> None:
         """One step of all moments and of E."""
-        xp, stack, error = self.device.xp, state.stack[0], state.error
+        xp, t = self.device.xp, state.steps + 1
+        noise, keep = self._noise(t)
+        maps = self._maps(noise.gains)
+        tau_before = 0.0
+        if keep != 1:
+            tau_before, now, doubt = self._read_learned(state, maps, noise)
+            self._count_learnt(state, now, doubt)
+            self._shrink_state(state, keep)
+        stack, error = state.stack[0], state.error
         first: Any = stack[:, 0, :]
         tau, trace = self._own_trace(first) + self.doubts.base, xp.linalg.trace(error)
         ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
-        moved, diagonals, completed = self._mix(ends)
-        now, doubt = diagonals[0, :], diagonals[1, :]
-        own, reading = self._noise
-        doubt = xp.clip(doubt, 0.0, None) + own * trace + reading * tau
-        state.learnt = state.learnt[0] + self._chance * xp.clip(now, 0.0, None), state.learnt[1]
-        state.learnt_doubt = state.learnt_doubt + self._chance * doubt
+        moved, diagonals, completed = self._mix(ends, maps)
+        now = xp.clip(diagonals[0, :], 0.0, None)
+        doubt = xp.clip(diagonals[1, :], 0.0, None) + noise.own * trace + noise.reading * tau
+        if keep == 1:
+            self._count_learnt(state, now, doubt)
+        if not self.alike:
+            state.after = state.after[0] + self._chance * noise.share * now, state.after[1]
+            state.after_doubt = state.after_doubt + self._chance * (noise.share * doubt + noise.slip * (now + doubt))
         following = moved[:, :1, :]
         if stack.shape[1] > 1:
-            following = xp.concat([following, self._mapped(stack[:, 1:, :])], axis=1)
-            self._add_visits(following, first, completed)
-        state.error = self._noisy_error(moved[:, 1, :], moved[:, 0, :], tau, trace)
+            following = xp.concat([following, self._mapped(stack[:, 1:, :], maps)], axis=1)
+            self._add_visits(following, first, completed, maps)
+        state.error = self._noisy_error(moved[:, 1, :], moved[:, 0, :], tau, trace, noise)
         state.stack = following, state.stack[1]
-        state.travelled = state.travelled + tau
-        state.steps += 1
+        state.travelled = state.travelled + max(tau, tau_before)
+        state.steps = t
+
+    def _count_learnt(self, state: State, now: Any, doubt: Any) -> None:
+        """Add the squares of the task that is learned, just before it is."""
+        state.learnt = state.learnt[0] + self._chance * now, state.learnt[1]
+        state.learnt_doubt = state.learnt_doubt + self._chance * doubt
+
+    def _read_learned(self, state: State, maps: _Maps, noise: _Noise) -> tuple[Any, Any, Any]:
+        """tr(A), and b_i^T A b_i of the learned directions with a bound on the error."""
+        xp, first, error = self.device.xp, state.stack[0][:, 0, :], state.error
+        tau = self._own_trace(first) + self.doubts.base
+        now, doubt = (
+            xp.clip(xp.sum((maps.right @ matrix) * maps.right, axis=1), 0.0, None) for matrix in (first, error)
+        )
+        return tau, now, doubt + noise.own * xp.linalg.trace(error) + noise.reading * tau
+
+    def _shrink_state(self, state: State, keep: float) -> None:
+        """Let A become P A P^T for all moments, with P the decay of a step, and the same for E."""
+        xp, (identity, own, _) = self.device.xp, self._identity
+        trace = xp.linalg.trace(state.error)
+        state.stack = self._shrunk(state.stack[0], keep), state.stack[1]
+        error, first = self._shrunk(state.error[:, None, :], keep)[:, 0, :], state.stack[0][:, 0, :]
+        tau = self._own_trace(first) + self.doubts.base + self.pull
+        after = xp.clip(xp.linalg.trace(error), 0.0, None)
+        uniform = 1e-14 * ((1.0 + self.pull) * trace + after)
+        state.error = error + self.shrinking * first + uniform * identity + (self.shrinking * tau) * own
+
+    def _shrunk(self, stack: Any, keep: float) -> Any:
+        """P A P^T for a stack along the middle axis."""
+        xp, (size, count, _) = self.device.xp, stack.shape
+        ones = slice(self.dim, self.dim + len(self.origin[0]))
+        factors, pulled = np.where(np.arange(size) < self.dim, keep, 1.0), np.zeros((size, len(self.origin[0])))
+        pulled[: self.dim] = (keep - 1) * self.origin[0].T
+        scale, pull = self.device.put(factors[:, None, None]), self.device.put(pulled)
+        for _ in range(2):  # P times A, and then P times the transpose of that
+            moved = xp.reshape(pull @ xp.reshape(stack[ones, :, :], (-1, count * size)), (size, count, size))
+            stack = xp.permute_dims(scale * stack + moved, (2, 1, 0))
+        return 0.5 * (stack + xp.permute_dims(stack, (2, 1, 0)))
+
+    def shrink(self, t: int, moments: Pair, errors: Array) -> bool:
+        keep = float(self.tables.of(t, 1).keep[0])
+        if keep == 1:
+            return False
+        trace = np.trace(errors, axis1=1, axis2=2)
+        for each in (moments[0], errors):
+            for at in range(0, len(each), STACK):
+                part = np.ascontiguousarray(np.swapaxes(each[at : at + STACK], 0, 1))
+                each[at : at + STACK] = np.swapaxes(self._shrunk(part, keep), 0, 1)
+        tau = self.trace(moments[0]) + self.doubts.base + self.pull
+        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
+        errors += self.shrinking * moments[0]
+        places = np.arange(self.size)
+        own = np.where(places < self.dim, (self.shrinking * tau)[:, None], 0.0)
+        errors[:, places, places] += own + (1e-14 * ((1.0 + self.pull) * trace + after))[:, None]
+        return True
 
     def step_all(
         self,
@@ -281,16 +409,18 @@ class Float64Moments(Moments):
         shares: Pair,
         layer: tuple[Pair, Array],
         out: tuple[Pair, Array],
+        t: int,
     ) -> None:
+        noise = self.tables.of(t, 1).row()[1][task]
         (moments, errors), (sums, sum_errors) = layer, out
         for at in range(0, len(parents), STACK):
             which, where = parents[at : at + STACK], places[at : at + STACK]
             share = shares[0][at : at + STACK][:, None, None]
             before, doubt = moments[0][which], errors[which]
-            moved = self.step(task, before)
+            moved = self.step(task, before, t)
             tau = self.trace(before) + self.doubts.base
             trace = np.trace(doubt, axis1=1, axis2=2)
-            moved_doubt = self._noisy(self.step(task, doubt), moved, tau, trace, self.doubts.noise[task])
+            moved_doubt = self._noisy(self.step(task, doubt, t), moved, tau, trace, noise)
             sums[0][where] += share * moved
             sum_errors[where] += share * moved_doubt
 
@@ -303,9 +433,10 @@ class Float64Moments(Moments):
         errors[:, places, places] += diagonal
         return errors
 
-    def _noisy_error(self, error: Any, moments: Any, tau: Any, trace: Any) -> Any:
+    def _noisy_error(self, error: Any, moments: Any, tau: Any, trace: Any, noise: _Noise) -> Any:
         """Add the error of one step to E."""
-        xp, (identity, own, _), (relative, each, errors) = self.device.xp, self._identity, self._step_noise
+        xp, (identity, own, _) = self.device.xp, self._identity
+        relative, each, errors = noise.relative, noise.each, noise.errors
         after = xp.linalg.trace(error)
         after = xp.clip(after, 0.0, None)
         return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
@@ -315,13 +446,13 @@ class Float64Moments(Moments):
         diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
         return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0, None))
 
-    def _add_visits(self, following: Any, first: Any, completed: Any) -> None:
+    def _add_visits(self, following: Any, first: Any, completed: Any, maps: _Maps) -> None:
         """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
-        xp, left, n = self.device.xp, self._learned[0], self.size
+        xp, left, n = self.device.xp, maps.left, self.size
         chance = self._task_chance
         if self.device.host:
             offsets, first = self.geometry.offsets[: self.geometry.num_learned + 1], np.ascontiguousarray(first)
-            completed = self.completed(first[:, None])[0][:, 0]
+            completed = self.completed(first[:, None], left=left)[0][:, 0]
             kernels().add_steps(first, completed, left, offsets, chance, following[:, 1:])
             return
         most = max(1, PART_THERE // n**2)
@@ -339,7 +470,8 @@ class Float64Moments(Moments):
         """Add the losses of held-out data just after the next step."""
         if state.kept is None:
             return
-        xp, (rows, chance, own, reading) = self.device.xp, self._tests
+        xp, (chance, own, reading), t = self.device.xp, self._tests, state.steps + 1
+        rows = self._first_watched if self.alike else self.device.put(self.watched(t)[0])
         first, error = state.stack[0][:, 0, :], state.error
         trace = xp.linalg.trace(error)
         tau = self._own_trace(first) + self.doubts.base + self.doubts.test_base
@@ -356,7 +488,7 @@ class Float64Moments(Moments):
         state.stack[0][:, 0, :] = first = self._grown(state.stack[0][:, 0, :])
         error = self._grown(state.error)
         sums = xp.sum(xp.abs(xp.linalg.diagonal(first)[half:]))
-        worst = np.max(self.doubts.noise, axis=0, initial=0.0)
+        worst = np.max(self.tables.of(state.steps + 1, 1).row()[1], axis=0, initial=0.0)
         identity, _, later = self._identity
         rounded = (float(worst[2]) * xp.linalg.trace(error)) * identity + (float(worst[3]) * sums) * later
         state.error = error + rounded
@@ -374,8 +506,11 @@ class Float64Moments(Moments):
     def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         take = self.device.take
         first = take(state.stack[0][:, 0, :])[None]
-        learnt, doubt = np.zeros(len(self.squares[0])), np.zeros(len(self.squares[0]))
-        learnt[self._places], doubt[self._places] = take(state.learnt[0]), take(state.learnt_doubt)
+        sums = np.zeros((4, len(self.squares[0])))
+        for row, part in zip(
+            sums, (state.learnt[0], state.learnt_doubt, state.after[0], state.after_doubt), strict=True
+        ):
+            row[self._places] = take(part)
         kept = state.kept
         if kept is not None:
             value = take(kept.value[0])
@@ -383,13 +518,17 @@ class Float64Moments(Moments):
         here = State(
             (first, np.zeros_like(first)),
             take(state.error),
-            (learnt, np.zeros_like(learnt)),
-            doubt,
+            (sums[0], np.zeros_like(sums[0])),
+            sums[1],
+            (sums[2], np.zeros_like(sums[2])),
+            sums[3],
             kept,
             state.steps,
             float(state.travelled),
         )
         made = super().reading(here, visits, chance, certain=certain)
+        if self.alike:
+            made = made._replace(after=self.spared(1, made.learnt))
         if state.stack[0].shape[1] == 1:
             return made
         visited = self._visited_squares(state.stack[0])

@@ -34,6 +34,7 @@ from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry
 from forgetting.orderings import Explicit
 from forgetting.orderings.laws import Fixed, Independent, Permutation, Reshuffled
+from forgetting.schemes import LinearScheme
 from forgetting.schemes.linear import linear_gains
 
 ROOM = 2**24  # numbers of the nodes in memory: 128 MiB
@@ -231,8 +232,9 @@ class _Walk:
     def __init__(self, request: Request, tree: Tree) -> None:
         self.request, self.tree = request, tree.drawn(request)
         self.geometry, self.last = request.geometry, request.last
-        self.gains = linear_gains(self.geometry, request.linear_scheme)
+        self.steps_made = request.linear_steps
         self.bounds = RunBounds(request, moment_map(request, as_run=True))
+        self.last_gains: tuple[LinearScheme, Array] | None = None
         self.known = self.bounds.moments.doubts.known
         self.wanted = dict.fromkeys(
             replace(term, coefficient=1.0) for q in request.quantities for n in (1, 2) for term in q.after(n)
@@ -278,19 +280,28 @@ class _Walk:
         rows, branches = np.nonzero(chances)
         by_branch = np.argsort(branches, kind="stable")
         rows, branches = rows[by_branch], branches[by_branch]
-        states = block.states[rows]
+        step = self.steps_made.at(block.t + 1)
+        gains, states = self._gains(step.scheme), block.states[rows]
+        if step.keep != 1:
+            states = step.keep * states + (step.keep - 1) * geometry.solution
         for branch in np.unique(branches).tolist():
             own = slice(*np.searchsorted(branches, [branch, branch + 1]).tolist())
             directions = geometry.block(int(geometry.index[self.tree.tasks[branch]]))
             basis, part = geometry.rows[directions], states[own]
             flat = part.reshape(-1, geometry.dim)
             missed = (flat @ basis.T).reshape(*part.shape[:-1], -1) - geometry.targets[..., directions]
-            moved = (missed * self.gains[directions]).reshape(len(flat), -1) @ basis
+            moved = (missed * gains[directions]).reshape(len(flat), -1) @ basis
             states[own] -= moved.reshape(part.shape)
         visits = block.visits[rows]
         visits[np.arange(len(rows)), branches] += 1
         sums = None if block.sums is None else (block.sums + block.states)[rows]
         return _Block(block.t + 1, states, sums, visits, branches, block.weights[rows] * chances[rows, branches])
+
+    def _gains(self, scheme: LinearScheme) -> Array:
+        """The gains of the directions; those of the last scheme are kept."""
+        if self.last_gains is None or self.last_gains[0] is not scheme:
+            self.last_gains = scheme, linear_gains(self.geometry, scheme)
+        return self.last_gains[1]
 
     # -------------------------------------------------------------------------------------------------- reading
 
@@ -310,7 +321,8 @@ class _Walk:
                 continue
             if term.average == "error":
                 values = np.sum(block.states.reshape(len(block.states), -1) ** 2, axis=1)
-                self._add(term, block, values, self.bounds.of_error(values, self._off(t)))
+                aside, off = self.request.error_aside(np.array([t]))
+                self._add(term, block, values + aside, self.bounds.of_error(values, self._off(t)) + off)
                 continue
             source = term.form, term.held_out, term.iterate
             if source not in tables:
@@ -331,7 +343,8 @@ class _Walk:
         if term.iterate == "mean" and block.sums is not None:
             states = block.sums / block.t
         steps = np.full(len(states), block.t)
-        return self.bounds.of_term(term, replace(self.frame, states=states, steps=np.arange(len(states))), steps)
+        order = np.zeros(block.t, dtype=np.int64)  # any tasks: only their number counts
+        return self.bounds.of_term(term, replace(self.frame, states=states, order=order, steps=steps), steps)
 
     def _averaged(self, term: Term, block: _Block, table: Array) -> Array:
         """The average of a term at each node, from the table of all tasks."""

@@ -14,6 +14,9 @@ a value falls as the value falls.
 
 For means of iterates the state is (x, s), with s the sum of x before each step: s + x replaces s, and then a step moves
 x alone, so that E x s^T and E s s^T come out of the same maps.
+
+The gains of a step may depend on its number. Decay, w <- keep w, is z <- keep z + (keep - 1) w* before the task is
+learned: one more map P of the state (z, 1), for all tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +33,8 @@ from forgetting.compute.devices import HOST, Device
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import progress_bar
-from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, two_floats
+from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, times, two_floats
+from forgetting.expectation.engines.step_tables import StepTables
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
 
@@ -53,6 +57,7 @@ class MomentReading(NamedTuple):
         now: E rho_i^2.
         visited: E c_m rho_i^2, with c_m the number of visits to the task m of direction i; None if not counted.
         learnt: the sum over steps t of E rho_i(t - 1)^2 where step t learns the task of direction i.
+        after: the sum over steps t of E rho_i(t)^2 where step t learned the task of direction i.
         coming: E rho_i^2 where the next step learns the task of direction i; None if not needed, or if no task comes.
         visits: E c_m of each distinct task.
         chance: the probability that each distinct task is learned next; None where `coming` is.
@@ -61,13 +66,14 @@ class MomentReading(NamedTuple):
         travelled: the sum of E|z|^2 over the steps.
         summed: E of the square of rho_i summed over the iterates before each step; None if iterates are not summed.
         summed_spread: E|z summed over the iterates before each step|^2, at most.
-        kept: for the directions of held-out data, the sum over steps t of E rho_i(t)^2 where step t learned their task.
+        kept: as `after`, for the directions of held-out data.
     """
 
     k: int
     now: Squares
     visited: Squares | None
     learnt: Squares
+    after: Squares
     coming: Squares | None
     visits: Pair
     chance: Pair | None
@@ -87,6 +93,8 @@ class State:
     error: Array
     learnt: Pair
     learnt_doubt: Array
+    after: Pair
+    after_doubt: Array
     kept: Squares | None = None
     steps: int = 0
     travelled: float = 0.0
@@ -101,15 +109,18 @@ class Moments:
     Attributes:
         twofold: whether numbers are pairs of floats; all low parts are zero if not.
         probability: p_m of each distinct task (clones summed).
-        left, right: R x n, the stacked a_m^T and b_m^T.
-        squares, gains: of each of the R directions.
-        solves: whether every gain is exactly 1.
+        left, right: R x n, the stacked a_m^T of the first step and b_m^T.
+        squares: of each of the R directions.
+        gains, solves: of the first step: of each of the R directions, and whether every gain is exactly 1.
+        tables: what all steps are made of.
+        origin: z = 0 in coordinates on the joint row space, one row an output, divided by `unit`, to which decay needs
+            constants; no rows where no step decays.
         unexplained: for each distinct task, half the squared norm of what no w can fit.
         first: the state at the start, one row an output, divided by `unit`.
         doubts: by how much all of this can be off.
+        aside: for each number of steps, what decay adds to the error where no task sees it, and a doubt; not divided.
         averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
-        watched: for each direction of held-out data, b_i^T S_m with m their task: what the direction sees just after m
-            was learned. None if no quantity needs it.
+        watches: whether a quantity needs the loss of held-out data just after their task was learned.
         device: where packed matrices live, and `apply` and `step` compute.
     """
 
@@ -121,12 +132,15 @@ class Moments:
     squares: Pair = field(repr=False)
     gains: Pair = field(repr=False)
     solves: bool
+    tables: StepTables = field(repr=False)
+    origin: Pair = field(repr=False)
     unexplained: Pair = field(repr=False)
     first: Pair = field(repr=False)
     unit: float
     doubts: Doubts = field(repr=False)
+    aside: tuple[Array, Array]
     averaged: bool = False
-    watched: Pair | None = field(default=None, repr=False)
+    watches: bool = False
     device: Device = HOST
     _forms: dict[Form, tuple[Pair, Array]] = field(default_factory=dict, init=False, repr=False)
 
@@ -141,9 +155,127 @@ class Moments:
         return self.geometry.dim
 
     @property
-    def growth(self) -> Any:
-        """The largest factor, at least 1, by which a step can multiply an error."""
-        return np.maximum(1.0, np.max(np.abs(1 - self.gains[0]), initial=0.0))
+    def alike(self) -> bool:
+        """Whether all steps are the same and keep all of w."""
+        return self.tables.steps.alike
+
+    @property
+    def pull(self) -> float:
+        """|z = 0|^2, towards which decay does not go."""
+        return float(np.vdot(self.origin[0], self.origin[0]))
+
+    def left_of(self, gains: Pair) -> Pair:
+        """The stacked a_m^T of a step with these gains, R x n."""
+        if self.alike:
+            return self.left
+        high, low = np.zeros_like(self.left[0]), np.zeros(self.left[1].shape)
+        z = slice(self.dim)
+        own = self.right[0][:, z], self.right[1][:, z]
+        high[:, z], low[:, z] = times(own, gains, self.twofold)
+        return high, low
+
+    def watched(self, t: int) -> Pair:
+        """For each direction i of held-out data, b_i^T S_m of step t, with m their task, and with the decay before it.
+
+        This is what the direction sees just after m was learned.
+        """
+        if self.alike:
+            return self._watched
+        table = self.tables.of(t, 1)
+        (high, low), keep = self._after_step(self.left_of(table.row()[0])), float(table.keep[0])
+        if keep == 1:
+            return high, low
+        tools, z, ones = two_floats(), slice(self.dim), slice(self.dim, self.dim + len(self.origin[0]))
+        b = np.ascontiguousarray(high[:, z]), np.ascontiguousarray(low[:, z])
+        pulled = scaled(tools.products(*b, *self.origin), np.full((len(high), len(self.origin[0])), keep - 1))
+        high, low = high.copy(), low.copy()
+        high[:, ones], low[:, ones] = tools.add(high[:, ones], low[:, ones], *pulled)
+        high[:, z], low[:, z] = scaled(b, np.full_like(b[0], keep))
+        return high, low
+
+    @cached_property
+    def _watched(self) -> Pair:
+        return self._after_step(self.left)
+
+    def _after_step(self, left: Pair) -> Pair:
+        """b_i^T S_m for each direction i of the held-out data of each task m."""
+        tools, learned, right = two_floats(), self.geometry.num_learned, self.right
+        parts: list[Pair] = []
+        for m in range(learned):
+            own, held = self.geometry.block(m), self.geometry.block(learned + m)
+            b = right[0][held], right[1][held]
+            if not self.twofold:
+                parts.append((b[0] - (b[0] @ left[0][own].T) @ right[0][own], b[1]))
+                continue
+            along = tools.products(*(part.copy() for part in b), left[0][own].copy(), left[1][own].copy())
+            turned = right[0][own].T.copy(), right[1][own].T.copy()
+            parts.append(tools.sub(*b, *tools.products(*along, *turned)))
+        return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
+
+    def shrunk(self, state: Pair, keep: float) -> Pair:
+        """P applied to a state, one row an output."""
+        if keep == 1:
+            return state
+        tools, (high, low), z = two_floats(), (part.copy() for part in state), slice(self.dim)
+        factors = np.full_like(high[:, z], keep)
+        lost = scaled(self.origin, factors - 1)
+        high[:, z], low[:, z] = tools.add(*scaled((high[:, z], low[:, z]), factors), *lost)
+        return high, low
+
+    def shrink(self, t: int, moments: Pair, errors: Array) -> bool:
+        """Let A become P A P^T in place, with P the decay of step t, for each of a stack and the bounds on errors.
+
+        Returns whether the step decays.
+        """
+        keep = float(self.tables.of(t, 1).keep[0])
+        if keep == 1:
+            return False
+        bounds = self.doubts.base, self.pull, self.shrinking
+        kernels().shrink_all(*moments, errors, self.dim, keep, *self.origin, *bounds)
+        return True
+
+    def spared(self, t: int, squares: Squares) -> Squares:
+        """What step t leaves of the squares of the tasks that it learns."""
+        gains, _, slips = self.tables.of(t, 1).row()
+        tools, slip = two_floats(), slips[self.geometry.owner]
+        left = tools.sub(np.ones(len(slip)), np.zeros(len(slip)), *gains)
+        share, root = tools.mul(*left, *left), np.abs(left[0])
+        off = share[0] * squares.doubt + slip * (2 * root + slip) * (np.abs(squares.value[0]) + squares.doubt)
+        return Squares(tools.mul(*squares.value, *share), off)
+
+    @property
+    def shrinking(self) -> float:
+        """What rounding in a decay adds to E, as a multiple of A and of (tr(A) + |origin|^2) I."""
+        return 8.0 * (len(self.origin[0]) + 8) * (two_floats().UNIT if self.twofold else EPS)
+
+    # ------------------------------------------------------------------------------------ bounds that grow with steps
+
+    def growth(self, steps: IntArray) -> Array:
+        """The factor by which so many steps can multiply an error, at least 1."""
+        if not self.alike:
+            self.tables.known_to(int(np.max(steps, initial=0)))
+            return np.array(self.tables.grown)[steps]
+        with np.errstate(over="ignore"):
+            return np.asarray(np.float64(self.tables.grown[1]) ** steps.astype(float))
+
+    @property
+    def drift(self) -> float:
+        """By how much any step so far can move z whatever z is, because labels and z = 0 are known up to rounding."""
+        tables, doubts = self.tables, self.doubts
+        if not doubts.drift and not len(self.origin[0]):
+            return 0.0
+        paced = (tables.paces[1] - tables.paces[0]) * tables.source.size / self.unit
+        return doubts.drift + paced + (2 * doubts.unsolved if len(self.origin[0]) else 0.0)
+
+    def drifted(self, k: int) -> float:
+        """A bound on the error of z after k steps because labels and z = 0 are only known up to rounding."""
+        drift = self.drift
+        if not drift:
+            return 0.0
+        with np.errstate(over="ignore"):
+            if self.alike and (growth := np.float64(self.tables.grown[1])) != 1.0:
+                return float(drift * (growth ** (k + 1.0) - 1) / (growth - 1))
+            return float(drift * (k + 1.0) * self.growth(np.array(k)))
 
     def begin(self, *, visits: bool) -> State:
         """The state before the first step; with `visits`, visits to each task will be counted."""
@@ -151,13 +283,16 @@ class Moments:
         stack = np.zeros((count, n, n)), np.zeros((count, n, n))
         stack[0][0], stack[1][0] = self.second()
         learnt = np.zeros(rows), np.zeros(rows)
-        return State(stack, self.doubts.first.copy(), learnt, np.zeros(rows), self.nothing_kept())
+        after = np.zeros(rows), np.zeros(rows)
+        return State(
+            stack, self.doubts.first.copy(), learnt, np.zeros(rows), after, np.zeros(rows), self.nothing_kept()
+        )
 
     def nothing_kept(self) -> Squares | None:
         """The losses of held-out data summed over no step: zeros; None if they are not watched."""
-        if self.watched is None:
+        if not self.watches:
             return None
-        count = len(self.watched[0])
+        count = len(self.right[0]) - self.geometry.rows_learned
         return Squares((np.zeros(count), np.zeros(count)), np.zeros(count))
 
     def with_tests(self, values: Array) -> Array:
@@ -182,17 +317,24 @@ class Moments:
 
     def advance(self, state: State, order: IntArray) -> None:
         """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one, with 31 digits."""
-        if (self.averaged or self.watched is not None) and len(order) != 1:
+        if (self.averaged or self.watches) and len(order) != 1:
             for i in range(len(order)):
                 self.advance(state, order[i : i + 1])
             return
         self._watch(state, int(order[0]) if len(order) else 0)
-        self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None])
+        self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None], state.steps + 1)
+        table = self.tables.of(state.steps + 1, len(order))
         state.steps += len(order)
         sums = np.zeros(1)
         rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
         kernels().advance(
-            *(part[:rows] for part in (*self.left, *self.right)),
+            *(part[:rows] for part in self.right),
+            *table.gains,
+            table.noise,
+            table.slips,
+            table.which,
+            table.keep,
+            *self.origin,
             self.geometry.offsets[: tasks + 1],
             *(part[:tasks] for part in self.probability),
             self.dim,
@@ -201,9 +343,12 @@ class Moments:
             state.error,
             *state.learnt,
             state.learnt_doubt,
+            *state.after,
+            state.after_doubt,
             sums,
             self.doubts.base,
-            self.doubts.noise,
+            self.pull,
+            self.shrinking,
         )
         state.travelled += float(sums[0])
 
@@ -244,6 +389,7 @@ class Moments:
             now=here,
             visited=visited,
             learnt=Squares(state.learnt, state.learnt_doubt),
+            after=Squares(state.after, state.after_doubt),
             coming=coming,
             visits=visits,
             chance=chance,
@@ -263,16 +409,16 @@ class Moments:
         chance = self.probability
         if task >= 0:
             chance = (np.arange(self.geometry.num_distinct) == task).astype(float), np.zeros(self.geometry.num_distinct)
-        state.kept = self.kept_after(first, state.error[None], (chance[0][None], chance[1][None]), state.kept)
+        chances = chance[0][None], chance[1][None]
+        state.kept = self.kept_after(first, state.error[None], chances, state.kept, state.steps + 1)
 
-    def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares) -> Squares:
-        """`before` plus the losses of held-out data just after a step, for several moments.
+    def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares, t: int) -> Squares:
+        """`before` plus the losses of held-out data just after step t, for several moments.
 
         `chance` holds for each moment and each distinct task how likely both are together.
         """
-        assert self.watched is not None
         tools, owner = two_floats(), self.observer[self.geometry.rows_learned :]
-        squares, doubts = self.read(moments, errors, rows=self.watched)
+        squares, doubts = self.read(moments, errors, rows=self.watched(t))
         weights = chance[0][:, owner], chance[1][:, owner]
         parts = tools.mul(*squares, *weights)
         gained = tools.total((parts[0].T, parts[1].T))
@@ -280,8 +426,8 @@ class Moments:
 
     # --------------------------------------------------------------------------------------------- sums of iterates
 
-    def gather(self, moments: Pair, errors: Array) -> None:
-        """Let (x, s) become (x, s + x), in place, for each matrix of a stack and the bound on its error."""
+    def gather(self, moments: Pair, errors: Array, t: int) -> None:
+        """Before step t, let (x, s) become (x, s + x), in place, for each of a stack and the bound on its error."""
         if not self.averaged:
             return
         half = self.size // 2
@@ -301,7 +447,7 @@ class Moments:
         # what rounds A_xs, here and in the step that follows, is at most a multiple of tr(A_xx) I + tr(A_ss) I
         places = np.arange(self.size)
         sums = np.trace(np.abs(moments[0][:, s, s]), axis1=1, axis2=2)
-        worst = np.max(self.doubts.noise, axis=0, initial=0.0)
+        worst = np.max(self.tables.of(t, 1).row()[1], axis=0, initial=0.0)
         errors[:, places, places] += (worst[2] * np.trace(errors, axis1=1, axis2=2))[:, None] + np.where(
             places < half, 0.0, (worst[3] * sums)[:, None]
         )
@@ -396,17 +542,23 @@ class Moments:
         shares: Pair,
         layer: tuple[Pair, Array],
         out: tuple[Pair, Array],
+        t: int,
     ) -> None:
-        """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors."""
+        """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors.
+
+        S_m is that of step t, without its decay.
+        """
         (moments, errors), (sums, sum_errors) = layer, out
         block = self.geometry.block(task)
+        (gains, gains_low), noise, _ = self.tables.of(t, 1).row()
         kernels().step_all(
-            *self.left,
             *self.right,
+            gains[None],
+            gains_low[None],
             block.start,
             block.stop,
             self.dim,
-            self.doubts.noise[task],
+            noise[task],
             self.doubts.base,
             parents,
             places,

@@ -52,11 +52,8 @@ class _Conclusion:
 
     @cached_property
     def drift(self) -> float:
-        """A bound on the error of z after k steps because labels are only known up to rounding."""
-        growth = self.moments.growth
-        with np.errstate(over="ignore"):
-            steps = self.k + 1.0 if growth == 1.0 else float((growth ** (self.k + 1.0) - 1) / (growth - 1))
-        return self.moments.doubts.drift * steps if self.moments.doubts.drift else 0.0
+        """A bound on the error of z after k steps because labels and z = 0 are only known up to rounding."""
+        return self.moments.drifted(self.k)
 
     def of(self, quantity: Quantity) -> tuple[Array, Array]:
         """The value in float64, and a bound on its error; NaN where it is not defined."""
@@ -113,10 +110,13 @@ class _Conclusion:
     def _error(self) -> Bounded:
         """E |w_k - w*|^2."""
         high, low = (np.asarray(part) for part in self.reading.spread)
-        off = self.drift + (self.moments.doubts.misplaced if self.moments.doubts.labels.any() else 0.0)
+        moved = self.moments.doubts.labels.any() or len(self.moments.origin[0])
+        off = self.drift + (self.moments.doubts.misplaced if moved else 0.0)
         doubt = self.reading.spread_doubt
         doubt = doubt + 2 * np.sqrt(max(float(high) + doubt, 0.0)) * off + off**2 + self.rounding * np.abs(high)
-        return Bounded((high * self.factor, low * self.factor), doubt * self.factor)
+        aside, off = (part[min(self.k, len(part) - 1)] for part in self.moments.aside)
+        value = two_floats().add(high * self.factor, low * self.factor, aside, 0.0)
+        return Bounded(value, doubt * self.factor + off)
 
     def _each(self, term: Term) -> Bounded:
         """The form of each distinct task, less what no w can fit, where the term looks at it.
@@ -133,7 +133,7 @@ class _Conclusion:
                 assert reading.coming is not None
                 return self._losses(form, reading.coming, 1.0, self._reach(final=True))
             case "learnt":
-                return self._losses(form, self._learnt, k, self._reach(final=False))
+                return self._losses(form, self._drawn(self.reading.learnt), k, self._reach(final=False))
             case "visited":
                 assert reading.visited is not None
                 return self._losses(form, reading.visited, k, np.sqrt(self.k) * self._reach(final=True))
@@ -142,15 +142,14 @@ class _Conclusion:
         value, doubt = self._losses(form, reading.now, 1.0, self._reach(final=True))
         return Bounded(value, doubt + self.rounding * np.abs(value[0]))
 
-    @cached_property
-    def _learnt(self) -> Squares:
+    def _drawn(self, squares: Squares) -> Squares:
         """Squares summed over steps, each weighted with its probability, which can be off."""
-        value, doubt = self.reading.learnt
+        value, doubt = squares
         return Squares(value, doubt + self.moments.doubts.known * np.abs(value[0]))
 
     def _kept(self, form: Form, held_out: bool) -> Bounded:
         """The form of each distinct task just after it was learned, summed over its visits."""
-        moments, tools, reach = self.moments, two_floats(), self._reach(final=False)
+        moments, reach, tables = self.moments, self._reach(final=False), self.moments.tables
         if held_out:
             assert self.reading.kept is not None
             (high, low), doubt = self.reading.kept
@@ -160,12 +159,11 @@ class _Conclusion:
                 np.append(first, doubt + moments.doubts.known * np.abs(high)),
             )
             # a step that is a little off moves what held-out data see
-            steps = moments.with_tests(moments.doubts.noise[:, 1])
+            steps = moments.with_tests(tables.noisiest)
             return self._losses(form, squares, float(self.k), reach, moved=steps)
-        if moments.solves:
+        if tables.solves:
             return _zeros((self.geometry.num_distinct,))
-        left = tools.sub(*_ones(len(moments.gains[0])), *moments.gains)
-        return self._losses(form, self._learnt, float(self.k), reach, tools.mul(*left, *left))
+        return self._losses(form, self._drawn(self.reading.after), float(self.k), reach, tables.spared)
 
     @property
     def _left_over(self) -> Bounded:
@@ -203,29 +201,23 @@ class _Conclusion:
         squares: Squares,
         terms: float,
         reach: Array,
-        share: Pair | None = None,
+        most: Array | float = 1.0,
         moved: Array | None = None,
     ) -> Bounded:
-        """sum_i weight_i / 2 share_i squares_i for each distinct task, with a bound on its error.
+        """sum_i weight_i / 2 squares_i for each distinct task, with a bound on its error.
 
-        A share is known up to the errors of the gains from which it is computed; without shares all are exactly 1.
-        `moved` bounds for each task the errors of its directions beyond those of its rows.
+        `most` bounds for each task the factor of an error of z in the roots of its squares. `moved` bounds for each
+        task the errors of its directions beyond those of its rows.
         """
         tools, moments = two_floats(), self.moments
         factors = moments.weights(form)
-        exact = _ones(len(factors[0])) if share is None else share
-        weights = tools.mul(*factors, 0.5 * exact[0], 0.5 * exact[1])
+        weights = 0.5 * factors[0], 0.5 * factors[1]
         parts = tools.mul(*weights, *squares.value)
         total = np.maximum(squares.value[0], 0.0) + squares.doubt
-        doubts = squares.doubt + 2 * self.drift * np.sqrt(total * terms) + terms * self.drift**2
+        drift = self.drift * np.broadcast_to(most, self.geometry.num_distinct)[self.geometry.owner]
+        doubts = squares.doubt + 2 * drift * np.sqrt(total * terms) + terms * drift**2
         value = self._per_task(parts)
-        root = np.sqrt(np.abs(exact[0]))
-        slip = np.zeros_like(root) if share is None else moments.doubts.noise[self.geometry.owner, 1]
-        off_share = slip * (2 * root + slip) * factors[0]  # gains that are off move what is kept
-        missing = np.abs(weights[0]) * doubts + off_share * total + self.rounding * np.abs(parts[0])
-        doubt = self.geometry.per_task(missing)
-        most = np.zeros(self.geometry.num_distinct)
-        np.maximum.at(most, self.geometry.owner, root + slip)
+        doubt = self.geometry.per_task(np.abs(weights[0]) * doubts + self.rounding * np.abs(parts[0]))
         slips, tops = moments.slips(form), np.sqrt(self.geometry.per_task(np.abs(factors[0])))
         if moved is not None:
             slips = slips + 2 * moved * tops

@@ -10,7 +10,7 @@ from forgetting.compute.threads import cores
 from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.progress import track
-from forgetting.dynamics.ensembles import batch_forgetting, batch_losses
+from forgetting.dynamics.ensembles import MOST_GAINS, batch_forgetting, batch_losses
 from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
@@ -76,12 +76,14 @@ def _compiled(request: Request) -> bool:
     """Whether all runs of a batch can be made at once by the compiled loops, which compute losses alone."""
     averages = ("tasks", "visited", "next", "learnt", "kept")
     plain = all(term.form is LOSS and term.average in averages and not term.held_out for term in request.terms)
-    return request.linear is not None and not request.ordering.adaptive and plain and not request.averaged
+    if request.linear is None or request.ordering.adaptive or not plain or request.averaged:
+        return False
+    return request.linear.alike or request.last * len(request.geometry.sigma) <= MOST_GAINS
 
 
 def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:
     """Quantities of `count` runs of a linear scheme, made at once."""
-    geometry, scheme, steps = request.geometry, request.linear_scheme, request.steps
+    geometry, scheme, steps = request.geometry, request.linear_steps, request.steps
     threads = request.simulation.threads or cores()
     orders = drawn_orders(request.ordering, view_of(request.problem), request.last + request.one_more, count, rng)
     keep = np.unique(steps)

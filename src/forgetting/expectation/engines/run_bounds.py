@@ -24,9 +24,11 @@ class RunBounds:
     def __init__(self, request: Request, moments: Moments) -> None:
         self.request, self.moments = request, moments
         self.geometry: Geometry = request.geometry
-        doubts = moments.doubts
-        noise = float(np.max(doubts.noise[: self.geometry.num_learned, 1], initial=0.0))
-        self.pace = noise * float(np.linalg.norm(moments.first[0])) + doubts.drift
+        moments.tables.known_to(request.last)
+        noise = float(np.max(moments.tables.noisiest[: self.geometry.num_learned], initial=0.0))
+        pull = float(np.sqrt(moments.pull))  # decay takes z there, and rounds
+        noise += 0.0 if pull == 0 else moments.shrinking
+        self.pace = noise * (float(np.linalg.norm(moments.first[0])) + pull) + moments.drift
 
     def off(self, steps: IntArray) -> Array:
         """By how much states z are off after so many steps."""
@@ -38,8 +40,7 @@ class RunBounds:
 
     def _grown(self, steps: IntArray) -> Array:
         with np.errstate(over="ignore"):
-            grown = self.moments.unit * (steps + 1.0) * self.moments.growth ** steps.astype(float)
-        return np.asarray(grown)
+            return np.asarray(self.moments.unit * (steps + 1.0) * self.moments.growth(steps))
 
     @property
     def knows_iterates(self) -> bool:

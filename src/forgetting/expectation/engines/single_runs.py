@@ -95,7 +95,7 @@ class RunReading:
         where = np.searchsorted(trajectory.steps, self.steps)
         if term.average == "error":
             if self.request.linear is not None:
-                return squared_norms(trajectory.errors)[where]
+                return squared_norms(trajectory.errors)[where] + self.request.error_aside(self.steps)[0]
             iterates = trajectory.scaled_iterates
             return squared_norms(iterates - trajectory.problem.nearest_solution(iterates[0]))[where]
         if (term.average, term.form, term.held_out, term.iterate) == ("tasks", LOSS, False, "last"):

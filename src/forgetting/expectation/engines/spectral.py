@@ -72,7 +72,7 @@ class SpectralEngine(Engine):
     def covers(self, request: Request) -> str | None:
         if request.averaged:
             return "it does not average iterates"
-        reason = refusal(request, Independent)
+        reason = refusal(request, Independent, alike=True)
         if reason is None and _is_affine(request) and request.averages("visited"):
             D = request.geometry.learned_dim
             if D > VISITS_LIMIT and request.steps[0] < FOREVER:

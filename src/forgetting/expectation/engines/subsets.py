@@ -103,24 +103,32 @@ class PermutationWalk:
         self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), len(self.counts))
         self.learnt: Pair = np.zeros(rows), np.zeros(rows)
         self.learnt_doubt = np.zeros(rows)
+        self.after: Pair = np.zeros(rows), np.zeros(rows)
+        self.after_doubt = np.zeros(rows)
         self.kept = moments.nothing_kept()
         self.travelled = 0.0
         self.k = self.begun = 0
 
     def step(self) -> None:
         """Learn one more task."""
-        moments = self.moments
+        moments, t = self.moments, self.k + 1
         self.layer, self.begun = self._ready()
-        squares, doubts = moments.read(self.layer.moments, self.layer.errors)
         chance = self._chance(self.layer)
-        gained = self._weighted(squares, doubts, chance)
+        gained = self._weighted(*moments.read(self.layer.moments, self.layer.errors), chance)
         self.learnt = two_floats().add(*self.learnt, *gained.value)
         self.learnt_doubt = self.learnt_doubt + gained.doubt
         if self.kept is not None:
-            self.kept = moments.kept_after(self.layer.moments, self.layer.errors, chance, self.kept)
-        spread = self.layer.weights[0] @ moments.trace(self.layer.moments[0])
-        self.travelled += float(spread) + moments.doubts.base
-        moments.gather(self.layer.moments, self.layer.errors)
+            self.kept = moments.kept_after(self.layer.moments, self.layer.errors, chance, self.kept, t)
+        spread = float(self.layer.weights[0] @ moments.trace(self.layer.moments[0]))
+        moments.gather(self.layer.moments, self.layer.errors, t)
+        if moments.shrink(t, self.layer.moments, self.layer.errors):
+            gained = self._weighted(*moments.read(self.layer.moments, self.layer.errors), chance)
+            spread = max(spread, float(self.layer.weights[0] @ moments.trace(self.layer.moments[0])))
+        self.travelled += spread + moments.doubts.base
+        if not moments.alike:
+            spared = moments.spared(t, gained)
+            self.after = two_floats().add(*self.after, *spared.value)
+            self.after_doubt = self.after_doubt + spared.doubt
         self.layer = self._next(self.layer, chance, self.k - self.begun)
         self.k += 1
 
@@ -168,7 +176,8 @@ class PermutationWalk:
                 np.full(len(mine), size + 1.0),
                 np.zeros(len(mine)),
             )
-            self.moments.step_all(task, parents[mine], place[mine], share, (layer.moments, layer.errors), sums)
+            before = layer.moments, layer.errors
+            self.moments.step_all(task, parents[mine], place[mine], share, before, sums, self.k + 1)
             # a multiset comes at most once from each task, so that these places differ
             where = place[mine]
             more = chance[0][parents[mine], task], chance[1][parents[mine], task]
@@ -190,7 +199,7 @@ class PermutationWalk:
         size = tools.total(tools.mul(*spread, *layer.weights))
         total = np.full_like(counts, self.num_tasks), np.zeros_like(counts)
         share: Pair = tools.div(counts, np.zeros_like(counts), *total)  # of each task in any one visit
-        following = None
+        following, learnt = None, Squares(self.learnt, self.learnt_doubt)
         if coming and (self.epochs or self.k < self.num_tasks):
             ready, _ = self._ready()
             following = self._weighted(squares, doubts, self._chance(ready))
@@ -198,7 +207,8 @@ class PermutationWalk:
             k=self.k,
             now=self._weighted(squares, doubts, weights),
             visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
-            learnt=Squares(self.learnt, self.learnt_doubt),
+            learnt=learnt,
+            after=moments.spared(1, learnt) if moments.alike else Squares(self.after, self.after_doubt),
             coming=following,
             visits=tools.div(self.k * counts, np.zeros_like(counts), *total),
             chance=None if following is None else share,
