@@ -48,12 +48,18 @@ class State:
     @property
     def learner(self) -> Any:
         makers = {"kaczmarz": fg.schemes.Kaczmarz, "sgd": fg.schemes.SGD, "ridge": fg.schemes.Ridge}
-        return makers[self.scheme["kind"]](*[value for name, value in self.scheme.items() if name != "kind"])
+        made = makers[self.scheme["kind"]](*[value for name, value in self.scheme.items() if name != "kind"])
+        return made if self.alpha == 1 else fg.schemes.Decay(self.alpha, made)
 
     @property
-    def shifted(self) -> fg.RegressionTasks:
-        """The tasks seen from their solution: labels 0 and the start -w, so that no label is rounded."""
-        return fg.RegressionTasks(self.X, [np.zeros(len(X)) for X in self.X])
+    def posed(self) -> tuple[fg.RegressionTasks, np.ndarray | None]:
+        """The tasks and the start: seen from the solution, with labels 0 and the start -w, so that no label is rounded.
+
+        Decay pulls w to 0, so that its tasks are as they are.
+        """
+        if self.alpha != 1:
+            return self.tasks, None
+        return fg.RegressionTasks(self.X, [np.zeros(len(X)) for X in self.X]), -self.w
 
     @property
     def tasks(self) -> fg.RegressionTasks:
@@ -106,4 +112,5 @@ def random_state(rng: np.random.Generator) -> State:
     noise = float(rng.choice([0.0, 0.0, 0.1, 1.0]))
     k = T if order == "without" else int(rng.choice([5, 20, 64, 100])) if small and not noise else 12
     given = [int(m) for m in rng.integers(0, T, k)] if order == "given" else []
-    return State(X, w / np.linalg.norm(w), order, scheme, noise, 1.0, k, given)
+    alpha = float(rng.choice([1.0, 1.0, 1.0, 1.0, 0.99, 0.7]))
+    return State(X, w / np.linalg.norm(w), order, scheme, noise, alpha, k, given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def page_data(problem: Problem | None) -> dict[str, Any]:
 
     >>> data = page_data(None)
     >>> data["steps"][:3], data["own"], data["tags"]["cyclic"]
-    ([1, 2, 3], None, ['any', 'cyclic'])
+    ((1, 2, 3), None, ['any', 'cyclic'])
     """
     return {
         "version": __version__,
@@ -77,6 +78,7 @@ def page_data(problem: Problem | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@cache
 def worst_values(quantity: str) -> list[list[Any]]:
     """For draws with replacement [T, k, largest known value, certified upper bound], at |w_0 - w*| R = 1.
 
@@ -95,6 +97,7 @@ def worst_values(quantity: str) -> list[list[Any]]:
 CERTIFIED = ("closed form", "certificate", "fg.worst_case")
 
 
+@cache
 def stored_families() -> dict[str, Any]:
     """Families that the package makes, and the page only shows."""
     pairs = (3, 1), (3, 4), (4, 1)

@@ -75,7 +75,7 @@ class Translator:
     >>> from forgetting.theory.expression import K, S, root
     >>> translator = Translator(steps=(1, 2), tasks=(2,), programs={})
     >>> translator.formula((2 * S / root(K, 4)).compute)
-    '(((2*scale(s)))/((k**((1/4)))))'
+    '((2*scale(s))/(k**0.25))'
     """
 
     steps: Sequence[int]
@@ -307,8 +307,10 @@ class Translator:
         """The place of a node in a table over k, or over T and k."""
         values = {name: part.value for name, part in scope.items() if isinstance(part, Known)}
 
+        expression = _compiled(node)
+
         def row(T: int | None) -> list[float | None]:
-            return [_number(node, {**values, "s": _Numbers(T), "k": k}) for k in self.steps]
+            return [_number(expression, {**values, "s": _Numbers(T), "k": k}) for k in self.steps]
 
         try:
             text, place = json.dumps(row(None), separators=(",", ":")), "[stepIndex.get(k)]"
@@ -319,12 +321,10 @@ class Translator:
         return name + place
 
 
-def _number(node: ast.expr, values: dict[str, Any]) -> float | None:
-    """The value of a node, None where it has none."""
+def _number(expression: CodeType, values: dict[str, Any]) -> float | None:
+    """The value of an expression, None where it has none."""
     try:
-        value = float(_evaluated(node, values))
-    except Untranslatable:
-        raise
+        value = float(eval(expression, values))
     except TypeError as error:
         raise Untranslatable(str(error)) from None
     except (ArithmeticError, ValueError):
@@ -332,9 +332,12 @@ def _number(node: ast.expr, values: dict[str, Any]) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def _compiled(node: ast.expr) -> CodeType:
+    return compile(ast.fix_missing_locations(ast.Expression(node)), "<formula>", "eval")
+
+
 def _evaluated(node: ast.expr, values: dict[str, Any]) -> Any:
-    expression = ast.fix_missing_locations(ast.Expression(node))
-    return eval(compile(expression, "<formula>", "eval"), dict(values))
+    return eval(_compiled(node), dict(values))
 
 
 def _plain(part: Part) -> Any:
@@ -374,27 +377,36 @@ def _scope(function: Any) -> dict[str, Part]:
 
 
 @cache
-def _tree(path: str) -> ast.Module:
+def _by_line(path: str) -> dict[int, list[ast.Lambda | ast.FunctionDef]]:
+    """The functions of a file, by the lines that they begin at."""
     with open(path, encoding="utf-8") as file:
-        return ast.parse(file.read())
+        tree = ast.parse(file.read())
+    lines: dict[int, list[ast.Lambda | ast.FunctionDef]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.Lambda):
+            above = [] if isinstance(node, ast.Lambda) else node.decorator_list
+            for line in {node.lineno, *(one.lineno for one in above)}:
+                lines.setdefault(line, []).append(node)
+    return lines
 
 
+@cache
 def _definition(code: CodeType) -> ast.Lambda | ast.FunctionDef:
     """The node of the source that a function was made from."""
     try:
-        tree = _tree(code.co_filename)
+        near = _by_line(code.co_filename).get(code.co_firstlineno, [])
     except OSError as error:
         raise Untranslatable(f"has no source: {error}") from error
     places = [(line, column) for line, _, column, _ in code.co_positions() if line and column]
     held = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            if code.co_firstlineno in (node.lineno, *(one.lineno for one in node.decorator_list)):
+    for node in near:
+        if isinstance(node, ast.FunctionDef):
+            if node.name == code.co_name:
                 return node
-        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
+        elif code.co_name == "<lambda>":
             first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
             if all(first <= place <= last for place in places):
-                held.append((node.col_offset, node))
+                held.append(node)
     if not held:
         raise Untranslatable(f"has no source at line {code.co_firstlineno}")
-    return max(held, key=lambda entry: entry[0])[1]
+    return max(held, key=lambda node: node.col_offset)

@@ -87,12 +87,12 @@ export function sines(one, two) {
 }
 
 /** Whether all angles of task m to the others are 0 or large enough for the numbers to keep their digits. */
-export const apart = (X, m) => X.every((rows, other) => other === m || sines(rows, X[m]).every((sine) => sine < 1e-10 || sine >= LEAST_ANGLE));
+export const apart = (X, m) => X.every((rows, other) => other === m || sines(rows, X[m]).every((sine) => sine < 1e-10 || sine >= 0.999 * LEAST_ANGLE));
 
-/** Sets the rows of task m, unless an angle would be too small; says whether it did. */
+/** Sets the rows of task m, unless an angle would be too small, or a new one 0; says whether it did. */
 export function setRows(state, m, rows) {
-  const X = state.X.map((old, other) => other === m ? rows : old);
-  if (!apart(X, m)) return false;
+  const X = state.X.map((old, other) => other === m ? rows : old), shared = (one, two) => sines(one, two).filter((sine) => sine < 1e-10).length;
+  if (!apart(X, m) || X.some((old, other) => other !== m && shared(old, rows) > shared(old, state.X[m]))) return false;
   Object.assign(state, {X, family: state.family === "own" ? "own" : state.family, edited: true});
   return true;
 }
