@@ -77,7 +77,7 @@ def test_the_folder_holds_every_figure_three_times(built):
     figures = {item.key for item in report.items() if item.kind != "table"}
     every = {item.key for item in report.items()}
     shown = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    assert shown == {"report.html", "report.json", "tables.tex", "figures", "data"}
+    assert shown == {"report.html", "explorer.html", "report.json", "tables.tex", "figures", "data"}
     assert {path.name for path in (folder / "figures").iterdir()} == {
         f"{key}.{ending}" for key in figures for ending in ("png", "pdf")
     }
