@@ -27,7 +27,7 @@ const part = (title, least, most, usual, step) => ({title, least, most, usual, s
 export const FAMILIES = {
   two_lines: {
     title: "two lines", words: "two lines in the plane that meet at an angle; w\u22c6 is halfway between them",
-    parameters: {angle: part("angle in degrees", 0.5, 90, 45, 0.5)},
+    parameters: {angle: part("angle (\u00b0)", 0.5, 90, 45, 0.5)},
     make: ({angle}) => ({X: [line(0), line(rad(angle))], w: [Math.cos(rad(angle) / 2), Math.sin(rad(angle) / 2)]}),
     python: ({angle}) => `fg.families.two_lines(np.radians(${angle}))`,
   },
@@ -55,7 +55,7 @@ export const FAMILIES = {
   },
   back_and_forth: {
     title: "back and forth", words: "lines that turn forth in equal steps, and back: hard for a cyclic order",
-    parameters: {T: part("tasks", 2, 12, 8, 2), angle: part("angle in degrees", 1, 40, 10, 1)},
+    parameters: {T: part("tasks", 2, 12, 8, 2), angle: part("angle (\u00b0)", 1, 40, 10, 1)},
     make: ({T, angle}) => {
       const turns = [...evenly(0, T / 2 - 1, T / 2), ...evenly(T / 2 - 2, -1, T / 2)];
       return {X: turns.map((turn) => line(turn * rad(angle))), w: [1, 0]};

@@ -261,6 +261,7 @@ function connect() {
   find("#k").addEventListener("input", ({target}) => change({k: DATA.steps[Number(target.value)]}));
   find("#step").addEventListener("input", ({target}) => change({step: Number(target.value)}));
   for (const radio of document.querySelectorAll("[name=quantity]")) radio.addEventListener("change", () => change({quantity: radio.value}));
+  find("#to-controls").addEventListener("click", () => find("#controls").scrollIntoView());
   find("#draw").addEventListener("click", () => change({draw: state.draw % 9999 + 1}));
   find("#turn").addEventListener("click", () => turn(state.task, Math.PI / 180));
   find("#turn-back").addEventListener("click", () => turn(state.task, -Math.PI / 180));

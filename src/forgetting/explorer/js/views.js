@@ -28,17 +28,19 @@ function curvesOf(state, {result, bounds, setting, rows, best}) {
   };
 }
 
+const triangle = (filled) => ({fill: filled ? "var(--soft)" : "none", stroke: "var(--soft)", "stroke-width": 1});
+
 export function drawCurves(svg, state, made) {
   const {result, best} = made, mean = averaged(state) ? "expected " : "", shown = curvesOf(state, made), {width, height, parts} = canvas(svg, 1, 330);
   const left = 52, right = width - 12, top = 8, last = Math.max(result.last, 2), size = made.setting.radius_sq_mean * made.setting.dist_sq / 2 || 1;
   const values = [...shown.loss, ...shown.forgetting].map(([, value]) => value), above = [...values, ...shown.tightest.map(([, value]) => value), ...shown.worst.map(([, value]) => value)];
   const high = Math.max(...above.filter((value) => value <= 4 * size), size * 1e-9, shown.trivial && shown.trivial <= 4 * size ? shown.trivial : 0) * 1.3;
   const low = Math.min(high / 30, Math.max(Math.min(...above, high), high * 1e-8) / 1.4);
-  const entries = [[keyLine({stroke: colour(0), "stroke-width": 2.2}), `${mean}loss`], [keyLine({stroke: colour(1), "stroke-width": 2.2}), `${mean}forgetting`]];
-  if (shown.tightest.length) entries.push([keyLine({stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"}), `tightest bound at k = ${state.k}: ${best.bound.name}`]);
+  const entries = [[keyLine({stroke: colour(0), "stroke-width": 2.2}), `${mean}loss`], [keyLine({stroke: colour(1), "stroke-width": 2.2}), `${mean}forgetting${shown.forgetting.length ? "" : " (not above 0)"}`]];
+  if (shown.tightest.length) entries.push([keyLine({stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"}), `tightest bound: ${best.bound.name}`]);
   if (shown.others.length) entries.push([keyLine({stroke: "var(--minor)", "stroke-width": 1, "stroke-dasharray": "2 2"}), `${shown.others.length} other bounds`]);
   if (shown.trivial !== null) entries.push([keyLine({stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "9 3"}), "trivial bound"]);
-  if (shown.worst.length) entries.push([draw("path", {d: "M6 4L10.5 -4L15 4Z", fill: "var(--soft)"}), `worst known ${made.setting.T} tasks${shown.worst.some(([, , upper]) => upper !== null) ? ", certified" : ""}`]);
+  if (shown.worst.length) entries.push([draw("path", {d: "M6 4L10.5 -4L15 4Z", ...triangle(shown.worst.some(([, , upper]) => upper !== null))}), `worst known ${made.setting.T} tasks${shown.worst.some(([, , upper]) => upper !== null) ? " (filled: certified)" : ""}`]);
   if (result.lossInterval) entries.push([draw("rect", {x: 2, y: -5, width: 17, height: 10, fill: colour(0), "fill-opacity": 0.25}), "95 % interval"]);
   const below = [], tall = legend(below, entries, 4, 0, width - 8), bottom = height - tall - 44;
   const x = logScale(1, last, left, right), y = logScale(low, high, bottom, top), inside = ([, value]) => value >= low / 4 && value <= high * 4;
@@ -62,9 +64,9 @@ export function drawCurves(svg, state, made) {
   for (const [, points] of shown.others) curve(points, {stroke: "var(--minor)", "stroke-width": 0.8, "stroke-dasharray": "2 2"});
   if (shown.trivial !== null) curve([[1, shown.trivial], [last, shown.trivial]], {stroke: "var(--soft)", "stroke-width": 1.1, "stroke-dasharray": "9 3"});
   curve(shown.tightest, {stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"});
-  for (const [k, value] of shown.worst) {
+  for (const [k, value, upper] of shown.worst) {
     const [px, py] = [round(x.place(k)), round(y.place(value))];
-    body.append(draw("path", {d: `M${px - 4} ${py + 4}L${px} ${py - 4}L${px + 4} ${py + 4}Z`, fill: "var(--soft)"}));
+    body.append(draw("path", {d: `M${px - 4} ${py + 4}L${px} ${py - 4}L${px + 4} ${py + 4}Z`, ...triangle(upper !== null)}));
   }
   const first = state.quantity === "loss" ? ["forgetting", "loss"] : ["loss", "forgetting"];
   for (const name of first) curve(shown[name], {stroke: colour(name === "loss" ? 0 : 1), "stroke-width": name === state.quantity ? 2.6 : 1.6});
