@@ -110,6 +110,21 @@ def test_the_lines_of_python_compute_what_the_page_shows(page):
         assert np.allclose(names["e"].forgetting, [shown[1][k] for k in steps], rtol=1e-8, atol=1e-15)
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_lines_of_python_hold_tasks_of_ones_own(browser, tmp_path, outputs):
+    rng = np.random.default_rng(4)
+    tasks = fg.RegressionTasks(rng.standard_normal((3, 5, 4)), rng.standard_normal((3, 5, outputs)).squeeze())
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        page.evaluate("document.querySelector('#python').open = true")
+        page.settle()
+        names: dict[str, object] = {}
+        exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+        exact = fg.expect(tasks, "with-replacement", names["k"])
+        assert np.allclose(names["e"].loss, exact.loss, rtol=1e-10)
+        assert np.allclose(names["e"].forgetting, exact.forgetting, rtol=1e-8, atol=1e-14)
+
+
 def test_tasks_are_turned_by_hand_and_by_keys_and_stay_apart(browser, page_file):
     with browser.page(page_file) as page:
         angle = "(() => { const [x, y] = explorer.state.X[0][0]; return Math.atan2(-x, y) * 180 / Math.PI; })()"

@@ -114,7 +114,7 @@ def test_tasks_that_no_w_solves_have_the_values_of_the_package(browser, tmp_path
     fg.explore(tasks, tmp_path / "own.html")
     with browser.page(tmp_path / "own.html") as page:
         for order, words in (("with", "with-replacement"), ("without", "without-replacement"), ("cyclic", "cyclic")):
-            got = page.evaluate(f"explorer.at('f=own&o={order}&last=30&k=6')")
+            got = page.evaluate(f"explorer.at('f=own&o={order}&last=12&k=6')")
             exact = fg.expect(tasks, words, range(1, len(got["loss"])))
             assert np.allclose(got["loss"][1:], exact.loss, rtol=1e-11)
             assert np.allclose(got["forgetting"][1:], exact.forgetting, rtol=1e-9, atol=1e-13)

@@ -215,22 +215,23 @@ export function toPython(state, ks) {
   const stack = (rows) => `[${rows.map(list).join(", ")}]`, lines = ["import numpy as np", "import forgetting as fg", ""];
   if (known) lines.push(`tasks = ${known(state.parameters)}`);
   else {
-    lines.push("X = [", ...state.X.map((rows) => `    ${stack(rows)},`), "]");
-    const outputs = state.w.length > 1;
+    // what no w fits within a task is a row of zeros with a label
+    const outputs = state.w.length > 1, rest = state.X.map((_, m) => state.labels && state.floors?.[m] > 0 ? Math.sqrt(2 * state.floors[m]) : 0);
+    const rows = state.X.map((task, m) => rest[m] ? [...task, task[0].map(() => 0)] : task);
+    if (state.d !== state.w[0].length) lines.push("# the given tasks in their joint row space");
+    lines.push("X = [", ...rows.map((task) => `    ${stack(task)},`), "]");
     if (state.labels) {
       let first = 0;
-      const split = state.X.map(({length}) => { first += length; return [first - length, first]; });
-      lines.push("y = [", ...split.map(([a, b]) => `    ${outputs ? stack(Array.from({length: b - a}, (_, n) => state.labels.map((column) => column[a + n]))) : list(state.labels[0].slice(a, b))},`), "]");
+      const columns = state.X.map((task, m) => { first += task.length; return state.labels.map((column, c) => [...column.slice(first - task.length, first), ...(rest[m] ? [c ? 0 : rest[m]] : [])]); });
+      lines.push("y = [", ...columns.map((task) => `    ${outputs ? stack(task[0].map((_, n) => task.map((column) => column[n]))) : list(task[0])},`), "]");
     } else lines.push(`w = np.array(${outputs ? `${stack(state.w)}).T` : `${list(state.w[0])})`}`, "y = [np.array(rows) @ w for rows in X]");
     lines.push("tasks = fg.RegressionTasks(X, y)");
-    if (state.d !== state.w[0].length || state.floors?.some((value) => value > 0))
-      lines.push("# the given tasks in their joint row space, without what no w can fit, which adds a constant to losses");
   }
   const order = {with: '"with-replacement"', without: '"without-replacement"', cyclic: '"cyclic"', given: `fg.orderings.Explicit(${list(state.given)})`,
     greedy: "fg.orderings.GreedyDistance(repeat=False)", "greedy-again": "fg.orderings.GreedyDistance()"}[state.order];
   const step = {kaczmarz: "fg.schemes.Kaczmarz()", sgd: `fg.schemes.SGD(${state.eta})`, ridge: `fg.schemes.Ridge(${state.lam})`}[state.scheme];
   lines.push(`scheme = ${state.alpha === 1 ? step : `fg.schemes.Decay(${state.alpha}, ${step})`}`, `ordering = ${order}`, `k = ${list(ks)}`);
   lines.push(`e = fg.expect(tasks, ordering, k, scheme=scheme${state.noise ? `, noise=${state.noise}` : ""})`, "print(e.loss, e.forgetting)");
-  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme))`);
+  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme${state.d && state.d !== state.w[0].length ? `, d=${state.d}` : ""}))`);
   return `${lines.join("\n")}\n`;
 }
