@@ -17,7 +17,7 @@ VIEWS = {
     "worst": "f=worst-3-4&o=with&last=30&k=4&tour=5",
     "ridge": "f=equiangular&p.T=8&s=ridge&lam=3&alpha=0.9&o=cyclic",
 }
-HOSTILE = '<img src=x onerror="window.hurt=1">\u202e\'</script><script>window.hurt=1</script>'
+HOSTILE = "</script><script>window.hurt=1</script>\u202e<img src=x onerror='window.hurt=1'>"
 
 
 def go(page, words):
@@ -40,10 +40,18 @@ def test_every_view_can_be_read(browser, page_file, width, theme):
 
 def test_the_browser_itself_refuses_every_request_and_every_other_script(browser, page_file):
     with browser.page(page_file) as page:
-        assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+        page.evaluate(
+            "window.stopped = []; addEventListener('securitypolicyviolation', (event) => stopped.push(event))"
+        )
+        page.evaluate("fetch('https://example.org/').catch(() => 0)")
+        page.evaluate("document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))")
         page.evaluate(
             "document.body.append(Object.assign(document.createElement('script'), {text: 'window.hurt = 1'}))"
         )
+        page.evaluate("document.body.setAttribute('style', 'color: red')")
+        page.settle()
+        stopped = page.evaluate("stopped.map((event) => event.effectiveDirective).sort()")
+        assert stopped == ["connect-src", "img-src", "script-src-elem", "style-src-attr"]
         assert page.evaluate("window.hurt === undefined")
 
 
@@ -84,12 +92,15 @@ def test_hostile_names_and_addresses_inject_nothing(browser, tmp_path):
 
 def test_an_address_holds_the_state(page):
     rng = np.random.default_rng(2)
-    state = State([rng.standard_normal((2, 3)) for _ in range(3)], rng.standard_normal(3), "without", k=3, noise=0.25)
-    go(page, state.hash)
-    words = page.evaluate("explorer.toHash(explorer.state)")
-    one, two = (page.evaluate(f"explorer.at({text!r})") for text in (state.hash, words))
-    assert one == two
-    assert page.evaluate("explorer.state.X") == [X.tolist() for X in state.X]
+    tasks, w = [rng.standard_normal((2, 3)) for _ in range(3)], rng.standard_normal(3)
+    for order, k in (("without", 3), ("with", 30)):
+        state = State(tasks, w, order, {"kind": "ridge", "lam": 0.3}, k=k, noise=0.25, alpha=0.9)
+        go(page, state.hash)
+        words = page.evaluate("explorer.toHash(explorer.state)")
+        one, two = (page.evaluate(f"explorer.at({text!r})") for text in (state.hash, words))
+        assert one == two
+        assert len(one["loss"]) == k + 1
+        assert page.evaluate("explorer.state.X") == [X.tolist() for X in tasks]
 
 
 def test_the_lines_of_python_compute_what_the_page_shows(page):

@@ -1,6 +1,7 @@
 """What the page computes in a real Chromium, beside `fg.expect` and `fg.bounds.evaluate`."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from states import State, random_state
 
 import forgetting as fg
 from effort import rounds
+from forgetting.theory.later.one_over_k import gap_rate
+from forgetting.theory.later.rate_constants import fresh, least_fresh
 
 STATES = rounds(14, 300)
 CLOSE = 1e-9  # relative, of values above SMALL that the package itself knows to 1e-10
@@ -75,13 +78,34 @@ def test_the_forgetting_of_each_task_is_a_mean_over_all_orders(page):
     X = [rng.standard_normal((rank, 4)) for rank in (1, 2, 1)]
     for order, scheme in itertools.product(("with", "without"), ({"kind": "kaczmarz"}, {"kind": "sgd", "eta": 0.6})):
         state = State(X, np.array([1.0, 2.0, -1.0, 0.5]), order, scheme, k=3)
-        sequences = list(itertools.product(range(3), repeat=3) if order == "with" else itertools.permutations(range(3)))
-        shares = np.zeros(3)
-        for sequence in sequences:
-            losses = fg.run(state.tasks, list(sequence), k=3, scheme=state.learner).loss_matrix
-            for step, task in enumerate(sequence, 1):
-                shares[task] += (losses[3, task] - losses[step, task]) / 3 / len(sequences)
-        assert np.allclose(at(page, state)["shares"][3], shares, rtol=1e-11, atol=1e-14)
+        got = at(page, state)["shares"]
+        for k in (2, 3):
+            orders = itertools.product(range(3), repeat=k) if order == "with" else itertools.permutations(range(3), k)
+            shares, sequences = np.zeros(3), list(orders)
+            for sequence in sequences:
+                losses = fg.run(state.tasks, list(sequence), k=k, scheme=state.learner).loss_matrix
+                for step, task in enumerate(sequence, 1):
+                    shares[task] += (losses[k, task] - losses[step, task]) / k / len(sequences)
+            assert np.allclose(got[k], shares, rtol=1e-11, atol=1e-14)
+
+
+def test_programs_behind_bounds_are_those_of_the_package(page):
+    rng = np.random.default_rng(13)
+    for _ in range(60):
+        span, n = int(rng.integers(1, 13)), int(rng.integers(0, 1000))
+        gap, rank = float(rng.uniform(0, 1) ** 4), float(rng.uniform(0, 1) * span)
+        numbers = {
+            "rank_joint": span, "rank_weighted": rank, "spectral_gap": gap, "contraction": 1 - gap,
+            "mean_projection": float(rng.uniform(0.1, 1) * rank**0.5),
+        }  # fmt: skip
+        setting = fg.bounds.Setting(**numbers)
+        for k in (n, n % 70):
+            assert page.evaluate(f"explorer.programs.fresh({k})") == fresh(k)
+            for name, program in (("leastFresh", least_fresh), ("gapRate", gap_rate)):
+                value = program(setting, k)
+                assert (
+                    abs(page.evaluate(f"explorer.programs.{name}({json.dumps(numbers)}, {k})") - value) <= BOUND * value
+                )
 
 
 def test_greedy_orders_are_those_of_the_package(page):

@@ -2,7 +2,7 @@
 
 import {DATA, BOUNDS} from "./data.js";
 import {MOST_SUBSETS, RUNS, affordable, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
-import {covering, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
+import {covering, fresh, gapRate, leastFresh, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
 import {FAMILIES} from "./families.js";
 import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
 import {colour, pngFile, said, saveFigure, svgFile} from "./figures.js";
@@ -75,7 +75,7 @@ function render() {
   showNumbers();
   showControls();
   quietly();
-  window.explorer = {state, computed, at, computeNow: () => compute(state), renderNow: render, change, svgFile, pngFile, toHash};  // for tests, and for those who look
+  window.explorer = {state, computed, at, computeNow: () => compute(state), renderNow: render, change, svgFile, pngFile, toHash, programs: {fresh, gapRate, leastFresh}};  // for tests, and for those who look
 }
 
 function showNumbers() {
