@@ -231,7 +231,7 @@ function rebuild(parts) {
 
 /** Turns task m by an angle in the plane of the axes, around angles that are too small to a line of another task. */
 function turn(m, angle) {
-  if (state.labels || state.axes[0] === state.axes[1]) return;
+  if (state.axes[0] === state.axes[1]) return;
   const rows = state.X[m];
   for (const nudge of [0, 1.5 * LEAST_ANGLE, -1.5 * LEAST_ANGLE, 4 * LEAST_ANGLE, -4 * LEAST_ANGLE])
     if (setRows(state, m, turned(rows, state.axes, angle + nudge))) break;
