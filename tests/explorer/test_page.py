@@ -90,6 +90,33 @@ def test_hostile_names_and_addresses_inject_nothing(browser, tmp_path):
         assert not page.problems()
 
 
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        fg.RegressionTasks([[[1.0, 2.0, 0.0]]], [[1.0]]),
+        fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [2.0]]),
+        fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0]]], [[0.0], [0.0]]),
+        fg.RegressionTasks([np.zeros((1, 2)), np.eye(2)], [[0.0], [1.0, 1.0]]),
+        fg.RegressionTasks([[[1e8, 0.0]], [[0.0, 1e-8]]], [[1e8], [1e-8]]),
+        fg.families.repeated(fg.families.two_lines(0.5), 6),
+    ],
+    ids=["one task", "one dimension", "solved at the start", "a task of zeros", "norms far apart", "clones"],
+)
+def test_unusual_tasks_are_drawn(browser, tmp_path, tasks):
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        for order in ("with", "without", "cyclic", "given", "greedy", "greedy-again", "with&noise=0.3&s=ridge"):
+            go(page, f"f=own&last=10&o={order}")
+        for button in ("#turn", "#clone", "#add", "#delete"):
+            page.evaluate(f"document.querySelector('{button}').click()")
+            page.settle()
+        assert not [*page.problems(), *page.findings()]
+        words = (
+            "[...document.querySelectorAll('figure svg *')].flatMap((one) => [...one.attributes].map((at) => at.value))"
+        )
+        assert not page.evaluate(f"{words}.some((value) => /NaN|Infinity|undefined/.test(value))")
+
+
 def test_an_address_holds_the_state(page):
     rng = np.random.default_rng(2)
     tasks, w = [rng.standard_normal((2, 3)) for _ in range(3)], rng.standard_normal(3)

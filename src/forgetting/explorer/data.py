@@ -147,9 +147,9 @@ def own_tasks(problem: Problem) -> dict[str, Any]:
     labels = geometry.sigma * (solution @ geometry.rows.T + targets)
     scaled = geometry.sigma[:, None] * geometry.rows
     return {
-        "X": [scaled[block].tolist() for block in blocks],
+        "X": [scaled[block].tolist() or [[0.0] * geometry.dim] for block in blocks],
         "w": solution.tolist(),
-        "labels": [np.concatenate([column[block] for block in blocks]).tolist() for column in labels],
+        "labels": [[value for block in blocks for value in (column[block].tolist() or [0.0])] for column in labels],
         "floors": [float(geometry.unexplained[int(task)]) for task in geometry.index],
         "realizable": bool(linear.realizability.holds),
         "d": None if linear.kernel is not None else linear.dim,

@@ -19,7 +19,7 @@ export function said(value, digits = 4) {
   if (value === null || Number.isNaN(value)) return "not defined";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return size < 1e-3 || size >= 1e5 ? value.toExponential(digits - 1).replace("e-", "e\u2212").replace("e+", "e").replace(/^-/, "\u2212") : Number(value.toPrecision(digits)).toString().replace(/^-/, "\u2212");
+  return size < 1e-3 || size >= 1e5 ? Number(value.toPrecision(digits)).toExponential().replace("e-", "e\u2212").replace("e+", "e").replace(/^-/, "\u2212") : Number(value.toPrecision(digits)).toString().replace(/^-/, "\u2212");
 }
 
 const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";

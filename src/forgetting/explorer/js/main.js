@@ -6,7 +6,7 @@ import {covering, fresh, gapRate, leastFresh, rowsAt, setting, tightest, trivial
 import {FAMILIES} from "./families.js";
 import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
 import {colour, pngFile, said, saveFigure, svgFile} from "./figures.js";
-import {averaged, drawAngles, drawCurves, drawPlane, drawShares, lineAngle} from "./views.js";
+import {averaged, worstOf, drawAngles, drawCurves, drawPlane, drawShares, lineAngle} from "./views.js";
 import {norm} from "./linear.js";
 import {TOUR} from "./tour.js";
 
@@ -81,19 +81,23 @@ function render() {
 function showNumbers() {
   const {result, best, rows} = computed, k = state.k, box = find("#numbers"), near = (interval) => interval ? ` (${said(interval[k][0], 2)} to ${said(interval[k][1], 2)})` : "";
   const number = (label, value, more = "") => element("span", {}, label, element("b", {}, value), more), mean = averaged(state) ? "expected " : "";
+  // a difference of losses that is rounding is 0
+  const forgotten = computed.P.keeps && Math.abs(result.forgetting[k]) < 1e-15 * result.loss[0] ? 0 : result.forgetting[k];
   box.replaceChildren(
     number(`${mean}loss after k = ${k}`, said(result.loss[k]) + near(result.lossInterval)),
-    number(`${mean}forgetting`, said(result.forgetting[k]) + near(result.forgettingInterval)),
+    number(`${mean}forgetting`, said(forgotten) + near(result.forgettingInterval)),
     number(`tightest bound on the ${state.quantity}`, best ? said(best.value) : "none applies", best?.bound.name ?? ""),
   );
+  const stored = worstOf(state, computed.setting).find(([at]) => at === k);
+  if (stored) box.append(number(`worst known ${state.X.length} tasks`, said(stored[1]), stored[2] === null ? "" : "certified"));
   const warn = result.how === "simulated" ? `More than ${MOST_SUBSETS} tasks in random order: the mean of ${RUNS} simulated orders, with 95 % intervals.`
     : state.labels ? "No w solves all these tasks: w\u22c6 is the least-squares solution, and bounds on tasks with noise are in fg.bounds.evaluate."
     : state.noise ? "Labels have noise: values are expected over the noise and the order. The bounds need tasks with a common solution."
     : state.alpha !== 1 ? "w is multiplied by what is kept before each step: no bound covers that." : "";
   const short = result.last < state.most ? `For tasks of this size the page goes to k = ${result.last}; the package goes on.` : "";
   for (const words of [warn, short]) if (words) box.append(element("span", {class: "warn"}, words));
-  computed.words = `After ${k} steps, ${ORDERS[state.order]}: ${mean}loss ${said(result.loss[k])}${near(result.lossInterval)}, ${mean}forgetting ${said(result.forgetting[k])}${near(result.forgettingInterval)}. `
-    + (best ? `Tightest bound on the ${state.quantity}: ${said(best.value)}, ${best.bound.name}.` : `No bound on the ${state.quantity} applies.`) + (warn ? ` ${warn}` : "");
+  computed.words = `After ${k} steps, ${ORDERS[state.order]}: ${mean}loss ${said(result.loss[k])}${near(result.lossInterval)}, ${mean}forgetting ${said(forgotten)}${near(result.forgettingInterval)}. `
+    + (best ? `Tightest bound on the ${state.quantity}: ${said(best.value)}, ${best.bound.name}.` : `No bound on the ${state.quantity} applies.`) + (stored ? ` The worst known ${state.X.length} tasks have ${said(stored[1])}.` : "") + (warn ? ` ${warn}` : "");
   if (find("#bounds").open) showBounds(rows);
 }
 

@@ -196,7 +196,7 @@ export function fromHash(hash) {
   if (X && w) {
     const D = w[0].length, rows = X.reduce((sum, task) => sum + task.length, 0), labels = has("y") ? matrix(has("y")) : null;
     const sound = X.length <= MOST_TASKS && D <= MOST_DIMENSIONS && rows <= MOST_ROWS && w.length <= 100 && w.every((column) => column.length === D)
-      && X.every((task) => task.length <= 2 * D && task.every((row) => row.length === D) && task.some((row) => row.some((value) => value !== 0)))
+      && X.every((task) => task.length <= 2 * D && task.every((row) => row.length === D))
       && X.every((_, m) => apart(X, m)) && (!labels || labels.length === w.length && labels.every((column) => column.length === rows));
     const floors = has("floors") ? all(has("floors").split(",").map((word) => number(word, 0))) : null;
     if (sound) Object.assign(parts, {X, w, labels, floors: floors && floors.length === X.length ? floors : null, d: integer(has("d"), 1, 9999) ?? D, edited: true});

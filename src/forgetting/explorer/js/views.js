@@ -13,17 +13,22 @@ export const averaged = (state) => state.order === "with" || state.order === "wi
 
 // ------------------------------------------------------------------------------------- expected values, bounds and worst
 
+/** [k, largest known value, certified bound or null] for the number and the size of these tasks, where any are stored. */
+export function worstOf(state, {T, dist_sq, radius}) {
+  if (state.order !== "with" || state.scheme !== "kaczmarz" || state.alpha !== 1 || state.noise || state.labels) return [];
+  const scale = dist_sq * radius ** 2;
+  return (scale > 0 ? worstKnown(T, state.quantity) : []).map(([k, value, upper]) => [k, value * scale, upper === null ? null : upper * scale]);
+}
+
 /** What the figure of curves shows: points of each curve, by what it is. */
 function curvesOf(state, {result, bounds, setting, rows, best}) {
   const steps = DATA.steps.filter((k) => k <= result.last), at = (values) => steps.map((k) => [k, values[k]]).filter(([, value]) => value > 0);
   const others = bounds.filter((bound) => bound.quantity === state.quantity && bound.kind === "upper" && bound.origin !== "trivial" && bound.key !== best?.bound.key);
   const few = steps.filter((k, place) => k === 1 || k === result.last || place % Math.ceil(steps.length / 36) === 0), line = (bound, ks = steps) => ks.map((k) => [k, valueOf(bound, setting, k)]).filter(([, value]) => value > 0);
-  const certified = state.order === "with" && state.scheme === "kaczmarz" && state.alpha === 1 && !state.noise && !state.labels;
-  const scale = setting.dist_sq * setting.radius ** 2;
-  const worst = certified ? worstKnown(setting.T, state.quantity).filter(([k]) => k <= result.last) : [];
+  const worst = worstOf(state, setting).filter(([k]) => k <= result.last);
   return {
     loss: at(result.loss), forgetting: at(result.forgetting), tightest: best && best.bound.origin !== "trivial" ? line(best.bound) : [],
-    others: others.map((bound) => [bound, line(bound, bound.every ? steps : few)]).filter(([, points]) => points.length), worst: worst.map(([k, value, upper]) => [k, value * scale, upper === null ? null : upper * scale]),
+    others: others.map((bound) => [bound, line(bound, bound.every ? steps : few)]).filter(([, points]) => points.length), worst,
     trivial: rows.length && bounds.some(({origin}) => origin === "trivial") ? trivialValue(setting, state.quantity) : null,
   };
 }
