@@ -54,8 +54,9 @@ def report_command(
     """Figures, tables and verdicts on one problem, as an HTML file.
 
     Writes report.html (opens from disk, needs no network), explorer.html (the tasks, or named families where they are
-    too many, to turn by hand), report.json (reloads), tables.tex, each figure as PNG and PDF in figures/, and the data of every figure and table as CSV in data/. An existing folder is kept unless --force
-    is given; an interrupt leaves it as it was, and finished parts in OUT.partial, from which the same command goes on.
+    too many, to turn by hand), report.json (reloads), tables.tex, each figure as PNG and PDF in figures/, and the
+    data of every figure and table as CSV in data/. An existing folder is kept unless --force is given; an interrupt
+    leaves it as it was, and finished parts in OUT.partial, from which the same command goes on.
 
     \b
     Examples:

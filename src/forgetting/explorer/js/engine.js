@@ -9,7 +9,9 @@ import {complement, decompose, dot, leastSquares, norm, pivotedBasis, product, t
 
 export const EPS = 2 ** -52;
 export const MOST_SUBSETS = 8;  // tasks, up to which all subsets are walked through
-export const RUNS = 1000;  // simulated orders without replacement, beyond that
+
+/** The number of simulated orders beyond that: as many as take about 20 ms, from 1000 to 10000. */
+export const runsFor = ({T, D, N}) => Math.round(Math.min(Math.max(6e6 / (T * (D * D + N * D + 20 * T)), 1000), 10000) / 100) * 100;
 
 /** 1 - gain and gain / sigma of a scheme for a singular value. */
 function gains(scheme, sigma) {
@@ -396,11 +398,11 @@ export function shuffled(count, draw) {
  * error of tasks with a common solution; else those of the normal law. Label noise is drawn, too.
  */
 export function simulated(P, last, seed, bound) {
-  const {T, D, N} = P, draw = random(seed), noisy = P.Z.length > P.columns, affine = P.E.some((e) => e.some((value) => value !== 0)), own = P.columns;
+  const {T, D, N} = P, draw = random(seed), noisy = P.Z.length > P.columns, affine = P.E.some((e) => e.some((value) => value !== 0)), own = P.columns, runs = runsFor(P);
   const A = P.parts.map((part) => Float64Array.from(part.A.flatMap((row) => [...row]))), X = Float64Array.from(P.parts.flatMap((part) => part.X.flatMap((row) => [...row])));
   const sums = [0, 1].map(() => [new Float64Array(last + 1), new Float64Array(last + 1)]), losses = new Float64Array(T);
   const tasks = zeros(last + 1, T), shares = zeros(last + 1, T), Z = Array.from({length: own}, () => new Float64Array(D)), E = Array.from({length: own}, () => new Float64Array(N)), to = new Float64Array(D);
-  for (let run = 0; run < RUNS; run++) {
+  for (let run = 0; run < runs; run++) {
     const order = shuffled(T, draw), kept = new Float64Array(T);
     for (let c = 0; c < own; c++) { Z[c].set(P.Z[c]); E[c].set(P.E[c]); }
     if (noisy) for (let n = 0; n < N; n++) {  // an output of noise with a random size, for each label
@@ -433,26 +435,26 @@ export function simulated(P, last, seed, bound) {
         }
         losses[m] = sum / 2 + half(m, P);
         total += losses[m] / T;
-        tasks[k][m] += losses[m] / RUNS;
+        tasks[k][m] += losses[m] / runs;
       }
       if (k && P.keeps) kept[order[k - 1]] = losses[order[k - 1]];
       if (k > 1) for (let t = 0; t < k; t++) {
         const m = order[t], share = (losses[m] - kept[m]) / k;
         forgotten += share;
-        shares[k][m] += share / RUNS;
+        shares[k][m] += share / runs;
       }
       [total, forgotten].forEach((value, q) => { sums[q][0][k] += value; sums[q][1][k] += value * value; });
     }
   }
   const interval = ([first, second], low, high) => Array.from({length: last + 1}, (_, k) => {
-    const middle = first[k] / RUNS, variance = Math.max(second[k] / RUNS - middle * middle, 0) * RUNS / (RUNS - 1);
+    const middle = first[k] / runs, variance = Math.max(second[k] / runs - middle * middle, 0) * runs / (runs - 1);
     const part = Math.log(4 / 0.05);
-    const wide = bound ? Math.sqrt(2 * variance * part / RUNS) + 7 * (high - low) * part / (3 * (RUNS - 1)) : 1.96 * Math.sqrt(variance / RUNS);
+    const wide = bound ? Math.sqrt(2 * variance * part / runs) + 7 * (high - low) * part / (3 * (runs - 1)) : 1.96 * Math.sqrt(variance / runs);
     return [Math.max(middle - wide, bound ? low : -Infinity), bound ? Math.min(middle + wide, high) : middle + wide];
   });
-  const values = ([first]) => Array.from(first, (sum) => sum / RUNS);
+  const values = ([first]) => Array.from(first, (sum) => sum / runs);
   return {
-    loss: values(sums[0]), forgetting: values(sums[1]).map((value, k) => k ? value : NaN), tasks, shares, last, how: "simulated",
+    loss: values(sums[0]), forgetting: values(sums[1]).map((value, k) => k ? value : NaN), tasks, shares, last, how: "simulated", runs,
     lossInterval: interval(sums[0], 0, bound), forgettingInterval: interval(sums[1], P.keeps ? -bound : 0, bound),
   };
 }

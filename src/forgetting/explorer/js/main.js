@@ -1,7 +1,7 @@
 // The page: controls change the state, and one frame later everything is computed and drawn once.
 
 import {DATA, BOUNDS} from "./data.js";
-import {MOST_SUBSETS, RUNS, affordable, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
+import {MOST_SUBSETS, affordable, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
 import {covering, fresh, gapRate, leastFresh, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
 import {FAMILIES} from "./families.js";
 import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
@@ -90,7 +90,7 @@ function showNumbers() {
   );
   const stored = worstOf(state, computed.setting).find(([at]) => at === k);
   if (stored) box.append(number(`worst known ${state.X.length} tasks`, said(stored[1]), stored[2] === null ? "" : "certified"));
-  const warn = result.how === "simulated" ? `More than ${MOST_SUBSETS} tasks in random order: the mean of ${RUNS} simulated orders, with 95 % intervals.`
+  const warn = result.how === "simulated" ? `More than ${MOST_SUBSETS} tasks in random order: the mean of ${result.runs} simulated orders, with 95 % intervals.`
     : state.labels ? "No w solves all these tasks: w\u22c6 is the least-squares solution, and bounds on tasks with noise are in fg.bounds.evaluate."
     : state.noise ? "Labels have noise: values are expected over the noise and the order. The bounds need tasks with a common solution."
     : state.alpha !== 1 ? "w is multiplied by what is kept before each step: no bound covers that." : "";
@@ -360,7 +360,7 @@ function connectTheme() {
 function showTour(focus = false) {
   const box = find("#tour"), place = state.tour ?? null;
   box.hidden = place === null;
-  find("#tour-start").hidden = place !== null;
+  find("#tour-start").hidden = find(".subtitle").hidden = place !== null;
   if (place === null) return;
   const {title, text, tries} = TOUR[place];
   find("#tour-where").textContent = `Step ${place + 1} of ${TOUR.length}`;
