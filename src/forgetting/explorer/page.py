@@ -14,7 +14,10 @@ from forgetting.figures.style import COLOURS, DARK, css_colours
 from forgetting.tasks import Problem
 
 #: the modules of the page, each after those that it imports
-MODULES = ("linear", "engine", "data", "bounds", "families", "state", "figures", "views", "tour", "main")
+MODULES = (
+    "linear", "random", "problem", "moments", "orders", "data", "bounds", "families", "state", "figures", "views", "tour",
+    "main",
+)  # fmt: skip
 _IMPORT = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:\{[^}]*\};?\n)?", re.MULTILINE)
 

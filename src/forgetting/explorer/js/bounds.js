@@ -2,7 +2,7 @@
 
 import {DATA, BOUNDS, stepIndex} from "./data.js";
 import {dot, norm, singularValues, zeros} from "./linear.js";
-import {EPS} from "./engine.js";
+import {EPS} from "./problem.js";
 
 /** The parameters of prepared tasks under an ordering and a scheme, named as in `fg.bounds.Setting`. */
 export function setting(P, {order, scheme, eta}, d) {

@@ -1,7 +1,7 @@
 // Named families of tasks. Each gives rows X_m and a solution w; parameters have their least, largest and usual value.
 
 import {DATA} from "./data.js";
-import {normal, random} from "./engine.js";
+import {normal, random} from "./random.js";
 
 const line = (angle) => [[-Math.sin(angle), Math.cos(angle)]];
 const unit = (values) => { const size = Math.hypot(...values); return values.map((value) => value / size); };

@@ -1,7 +1,10 @@
 // The page: controls change the state, and one frame later everything is computed and drawn once.
 
 import {DATA, BOUNDS} from "./data.js";
-import {MOST_SUBSETS, affordable, greedy, prepare, random, shuffled, simulated, single, withReplacement, withoutReplacement} from "./engine.js";
+import {MOST_SUBSETS, affordable, withReplacement, withoutReplacement} from "./moments.js";
+import {greedy, simulated, single} from "./orders.js";
+import {prepare} from "./problem.js";
+import {random, shuffled} from "./random.js";
 import {covering, fresh, gapRate, leastFresh, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
 import {FAMILIES} from "./families.js";
 import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
