@@ -81,6 +81,29 @@ def test_what_depends_on_k_alone_becomes_a_table_and_what_depends_on_more_is_ref
         translator.formula(lambda s, k: sum(range(int(s.radius))))
 
 
+def test_a_bound_of_ones_own_is_shown_or_named():
+    def awkward(s, k):
+        return max(sorted(vars(s).items()))[0] and s.dist_sq / k
+
+    for name, compute in (("easy", lambda s, k: 2 * s.scale / k), ("awkward", awkward)):
+        fg.bounds.declare(
+            key=f"own2027:{name}",
+            title=name,
+            source="someone",
+            quantity="loss",
+            orderings="with replacement",
+            formula="c/k",
+        )(compute)
+    try:
+        source = bounds_source()
+    finally:
+        for key in ("own2027:easy", "own2027:awkward"):
+            fg.bounds.unregister(key)
+    assert '"own2027:easy"' in source
+    assert '"own2027:awkward"' not in source
+    assert "awkward" in source
+
+
 def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys):
     from forgetting.cli import run_app
 

@@ -122,7 +122,10 @@ class Translator:
         if code is None:
             raise Untranslatable(f"calls {function}")
         node, scope = _definition(code), _scope(function)
-        bound = inspect.signature(function).bind(*given, **named)
+        try:
+            bound = inspect.signature(function).bind(*given, **named)
+        except TypeError as error:
+            raise Untranslatable(f"calls {function}: {error}") from None
         defaults = {
             name: Known(parameter.default)
             for name, parameter in inspect.signature(function).parameters.items()
@@ -255,6 +258,8 @@ class Translator:
 
     def _attribute(self, part: Part, name: str) -> Part:
         if isinstance(part, Known):
+            if not hasattr(part.value, name):
+                raise Untranslatable(f"has no {name}")
             return Known(getattr(part.value, name))
         made = getattr(Setting, name, None)
         if part.text in ("s", "self") and isinstance(made, property):
@@ -325,10 +330,10 @@ def _number(expression: CodeType, values: dict[str, Any]) -> float | None:
     """The value of an expression, None where it has none."""
     try:
         value = float(eval(expression, values))
-    except TypeError as error:
-        raise Untranslatable(str(error)) from None
     except (ArithmeticError, ValueError):
         return None
+    except Exception as error:  # of whatever a formula of the user calls
+        raise Untranslatable(str(error)) from None
     return value if math.isfinite(value) else None
 
 
@@ -337,7 +342,10 @@ def _compiled(node: ast.expr) -> CodeType:
 
 
 def _evaluated(node: ast.expr, values: dict[str, Any]) -> Any:
-    return eval(_compiled(node), dict(values))
+    try:
+        return eval(_compiled(node), dict(values))
+    except Exception as error:  # of whatever a formula of the user calls
+        raise Untranslatable(str(error)) from None
 
 
 def _plain(part: Part) -> Any:

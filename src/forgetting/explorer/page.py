@@ -15,8 +15,8 @@ from forgetting.tasks import Problem
 
 #: the modules of the page, each after those that it imports
 MODULES = (
-    "linear", "random", "problem", "moments", "orders", "data", "bounds", "families", "state", "figures", "views", "tour",
-    "main",
+    "linear", "random", "problem", "moments", "orders", "data", "bounds", "families", "state", "computing", "figures",
+    "views", "tour", "main",
 )  # fmt: skip
 _IMPORT = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:\{[^}]*\};?\n)?", re.MULTILINE)

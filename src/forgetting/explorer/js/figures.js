@@ -10,7 +10,7 @@ export function draw(tag, attributes = {}, ...inner) {
   return made;
 }
 
-export const COLOURS = 7;
+const COLOURS = 7;
 export const colour = (place) => `var(--c${place % COLOURS})`;
 export const round = (value) => Math.round(value * 100) / 100;
 

@@ -1,13 +1,12 @@
 // The page: controls change the state, and one frame later everything is computed and drawn once.
 
 import {DATA, BOUNDS} from "./data.js";
-import {MOST_SUBSETS, affordable, withReplacement, withoutReplacement} from "./moments.js";
-import {greedy, simulated, single} from "./orders.js";
-import {prepare} from "./problem.js";
-import {random, shuffled} from "./random.js";
-import {covering, fresh, gapRate, leastFresh, rowsAt, setting, tightest, trivialValue} from "./bounds.js";
+import {at, compute} from "./computing.js";
+import {MOST_SUBSETS} from "./moments.js";
+import {random} from "./random.js";
+import {fresh, gapRate, leastFresh} from "./bounds.js";
 import {FAMILIES} from "./families.js";
-import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, problemOf, removeTask, schemeOf, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
+import {LEAST_ANGLE, ORDERS, RANGES, SCHEMES, addTask, fromHash, madeBy, removeTask, setRank, setRows, setSize, stateOf, tidy, toHash, toPython, turned} from "./state.js";
 import {colour, pngFile, said, saveFigure, svgFile} from "./figures.js";
 import {averaged, worstOf, drawAngles, drawCurves, drawPlane, drawShares, lineAngle} from "./views.js";
 import {norm} from "./linear.js";
@@ -22,44 +21,6 @@ const element = (tag, attributes = {}, ...inner) => {
 };
 
 let state = fromHash(location.hash), computed = null, plane = null, curves = null, waiting = false, written = "";
-
-// --------------------------------------------------------------------------------------------------------- computing
-
-/** The rule that gives the task of step k in one order of the kind that the state has. */
-function chooser(P, state) {
-  const T = P.T, draw = random(state.draw * 104729 + 7);
-  if (state.order === "with") return () => Math.floor(draw() * T);
-  if (state.order === "without") { const order = shuffled(T, draw); return (k) => order[k - 1]; }
-  if (state.order === "cyclic") return (k) => (k - 1) % T;
-  if (state.order === "given") return (k) => state.given[k - 1];
-  return greedy(P, state.order === "greedy-again");
-}
-
-/** All that the figures show, from the state. */
-function compute(state) {
-  const P = prepare(problemOf(state), schemeOf(state), state.noise), plain = state.noise ? prepare(problemOf(state), schemeOf(state)) : P;
-  const walk = single(plain, Math.min(state.most, 60), chooser(plain, state)), numbers = setting(P, state, state.d ?? null);
-  const common = !state.labels && !state.noise && state.alpha === 1, bounds = common ? covering(numbers, state, P.parts.map((part) => part.norm)) : [];
-  let result;
-  if (state.order === "with") result = withReplacement(P, affordable(P) < state.most ? DATA.steps.findLast((k) => k <= affordable(P)) : state.most);
-  else if (state.order === "without") {
-    const steady = common && (state.scheme !== "sgd" || state.eta <= 2);
-    result = P.T <= MOST_SUBSETS ? withoutReplacement(P, state.most) : simulated(P, state.most, state.draw, steady ? trivialValue(numbers, "forgetting") : 0);
-  } else result = single(P, state.most, chooser(P, state));
-  state.k = Math.min(state.k, result.last);
-  const rows = rowsAt(bounds, numbers, state.k, state.quantity), centre = walk.path[0].map((_, i) => -P.basis.reduce((sum, direction, a) => sum + direction[i] * plain.Z[0][a], 0));
-  return {P, result, walk, setting: numbers, bounds, rows, best: tightest(rows), centre: state.alpha === 1 ? centre : Float64Array.from(state.w[0])};
-}
-
-/** The values of the state that an address holds, and its bounds at each k of the page, by their keys. */
-function at(hash) {
-  const state = fromHash(hash), made = compute(state), ks = DATA.steps.filter((k) => k <= made.result.last), bounds = {};
-  for (const quantity of ["loss", "forgetting"]) for (const k of ks) for (const {bound, value} of rowsAt(made.bounds, made.setting, k, quantity))
-    (bounds[bound.key] ??= []).push([k, value]);
-  const best = ks.map((k) => tightest(rowsAt(made.bounds, made.setting, k, state.quantity))?.bound.key ?? null);
-  const {loss, forgetting, tasks, shares, how, lossInterval} = made.result;
-  return {loss, forgetting, tasks, shares, how, lossInterval, bounds, best, ks, setting: made.setting, order: made.walk.order};
-}
 
 // ------------------------------------------------------------------------------------------------------------ drawing
 

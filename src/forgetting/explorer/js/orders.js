@@ -71,7 +71,7 @@ export function greedy(P, repeat) {
 }
 
 /** The number of simulated orders of a larger number of tasks: as many as take about 20 ms, from 1000 to 10000. */
-export const runsFor = ({T, D, N}) => Math.round(Math.min(Math.max(6e6 / (T * (D * D + N * D + 20 * T)), 1000), 10000) / 100) * 100;
+const runsFor = ({T, D, N}) => Math.round(Math.min(Math.max(6e6 / (T * (D * D + N * D + 20 * T)), 1000), 10000) / 100) * 100;
 
 /** Each task at most once, by simulated orders: means, and intervals that hold them at 95 % each.
  *

@@ -71,9 +71,9 @@ export function prepare(problem, scheme, noise = 0) {
 
 /** Places of the entries of a symmetric matrix that is stored as its upper triangle. */
 function packed(D) {
-  const place = zeros(D, D), pairs = [];
-  for (let a = 0; a < D; a++) for (let b = a; b < D; b++) { place[a][b] = place[b][a] = pairs.length; pairs.push([a, b]); }
-  return {place, pairs, size: pairs.length};
+  const pairs = [];
+  for (let a = 0; a < D; a++) for (let b = a; b < D; b++) pairs.push([a, b]);
+  return {pairs, size: pairs.length};
 }
 
 /** What no w fits within a task. */

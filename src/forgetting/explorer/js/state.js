@@ -79,7 +79,7 @@ const spanOf = (rows) => {
 };
 
 /** The sines of the angles between two tasks. */
-export function sines(one, two) {
+function sines(one, two) {
   const [a, b] = [spanOf(one), spanOf(two)].sort((x, y) => x.length - y.length);
   if (!a.length) return [];
   const rest = complement(b, a[0].length), off = product(a, transpose(rest, a[0].length));
@@ -87,7 +87,7 @@ export function sines(one, two) {
 }
 
 /** Whether all angles of task m to the others are 0 or large enough for the numbers to keep their digits. */
-export const apart = (X, m) => X.every((rows, other) => other === m || sines(rows, X[m]).every((sine) => sine < 1e-10 || sine >= 0.999 * LEAST_ANGLE));
+const apart = (X, m) => X.every((rows, other) => other === m || sines(rows, X[m]).every((sine) => sine < 1e-10 || sine >= 0.999 * LEAST_ANGLE));
 
 /** Sets the rows of task m, unless an angle would be too small, or a new one 0; says whether it did. */
 export function setRows(state, m, rows) {
@@ -149,7 +149,7 @@ const all = (values) => values.length && values.every((value) => value !== null)
 const joined = (rows) => rows.map((row) => row.join(",")).join(";");
 const matrix = (text) => all(text.split(";").map((row) => all(row.split(",").map((value) => number(value)))));
 /** A name: without signs of control, and of a length that fits. */
-export const tidyName = (text) => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim().slice(0, 40);
+const tidyName = (text) => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim().slice(0, 40);
 
 /** The state as the part of an address after #. */
 export function toHash(state) {
