@@ -317,11 +317,16 @@ class Translator:
         def row(T: int | None) -> list[float | None]:
             return [_number(expression, {**values, "s": _Numbers(T), "k": k}) for k in self.steps]
 
+        place = "[stepIndex.get(k)]"
         try:
-            text, place = json.dumps(row(None), separators=(",", ":")), "[stepIndex.get(k)]"
+            made: Any = row(None)
+            known_values = made
         except Untranslatable:
-            text = json.dumps({T: row(T) for T in self.tasks}, separators=(",", ":"))
-            place = "[s.T][stepIndex.get(k)]"
+            made, place = {T: row(T) for T in self.tasks}, f"[s.T]{place}"
+            known_values = [value for values in made.values() for value in values]
+        if all(value is None for value in known_values):
+            raise Untranslatable("has no value at any k")
+        text = json.dumps(made, separators=(",", ":"))
         name = self.tables.setdefault(text, f"table{len(self.tables)}")
         return name + place
 
