@@ -38,7 +38,8 @@ def assert_values(got, state):
 
 
 def assert_bounds(got, state):
-    rows = fg.bounds.evaluate(state.tasks, state.ordering, got["ks"], scheme=state.learner)
+    tasks, start = state.posed
+    rows = fg.bounds.evaluate(tasks, state.ordering, got["ks"], start, scheme=state.learner)
     stated: dict[str, dict[int, float]] = {}
     for row in rows:
         if row.applies and row.quantity in ("loss", "forgetting") and row.quantity == row.bound.quantity:
@@ -47,7 +48,9 @@ def assert_bounds(got, state):
     assert {key: set(points) for key, points in shown.items()} == {key: set(points) for key, points in stated.items()}
     for key, points in stated.items():
         for k, value in points.items():
-            assert abs(shown[key][k] - value) <= BOUND * abs(value), (key, k, shown[key][k], value)
+            # the package moves the spectral gap by what rounding may have done to it: (1 - gap)^k shows k times that
+            allowed = BOUND * (1 + k / 10 if "spectral_gap" in fg.bounds.get(key).needs else 1)
+            assert abs(shown[key][k] - value) <= allowed * abs(value), (key, k, shown[key][k], value)
     best = {row.k: row.bound.key for row in rows if row.quantity == "loss" and row.tightest}
     assert got["best"] == [best.get(k) for k in got["ks"]]
 
