@@ -85,8 +85,15 @@ def write_listing(app):
     (Path(__file__).parent / "registered.md").write_text(module.listing(), encoding="utf-8")
 
 
+def write_explorer(app):
+    """docs/_static/explorer.html: the explorer itself."""
+    page = Path(__file__).parent / "_static" / "explorer.html"
+    page.write_text(fg.explore().html, encoding="utf-8")
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("builder-inited", write_listing)
+    app.connect("builder-inited", write_explorer)
     app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("autodoc-process-signature", short_aliases)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         IncrementalRidge,
         IncrementalRidgeClassifier,
     )
+    from forgetting.explorer import explore
     from forgetting.figures.items import Series
     from forgetting.solver import solve
     from forgetting.studies import Study
@@ -101,6 +102,7 @@ __all__ = [
     "decay_rate",
     "errors",
     "expect",
+    "explore",
     "families",
     "load",
     "metrics",
@@ -150,6 +152,8 @@ _LATER = {
     "claims": None,
     "datasets": None,
     "estimators": None,
+    "explore": "forgetting.explorer",
+    "explorer": None,
     "load": "forgetting.tasks.readers",
     "reductions": None,
     "references": None,

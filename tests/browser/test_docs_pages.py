@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
-PAGES = ("index.html", "auto_gallery/01_story.html", "api/index.html", "api/expectation.html")
+PAGES = (
+    "index.html",
+    "auto_gallery/01_story.html",
+    "api/index.html",
+    "api/expectation.html",
+    "explorer.html",
+    "_static/explorer.html",
+)
 
 
 @pytest.fixture(scope="module")

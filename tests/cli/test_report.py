@@ -77,7 +77,7 @@ def test_the_folder_holds_every_figure_three_times(built):
     figures = {item.key for item in report.items() if item.kind != "table"}
     every = {item.key for item in report.items()}
     shown = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    assert shown == {"report.html", "report.json", "tables.tex", "figures", "data"}
+    assert shown == {"report.html", "explorer.html", "report.json", "tables.tex", "figures", "data"}
     assert {path.name for path in (folder / "figures").iterdir()} == {
         f"{key}.{ending}" for key in figures for ending in ("png", "pdf")
     }
@@ -120,7 +120,7 @@ def test_every_bound_that_applies_is_drawn(built):
 def test_the_page_needs_nothing_else(built):
     page = (built[0] / "report.html").read_text(encoding="utf-8")
     assert "://" not in page
-    assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
+    assert not re.search(r"""(src|href)=["'](?!#|data:|explorer\.html["'])""", page)  # that page is beside it
     assert not re.search(r"@import|url\((?!#)", page)  # a drawing may name its own parts
     assert page.count("<svg") >= 18
 

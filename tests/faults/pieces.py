@@ -766,6 +766,7 @@ GOOD_FOR = {
     "fg.claims.Certificate.from_json": {"text": ["small_certificate().to_json()"]},
     "fg.load": {"task": ["'task'"], "label": ["'y'"], "classes": ["'auto'", "None", "'all'"]},
     "fg.auditing.read_tasks": {"task": ["'task'"], "label": ["'y'"], "classes": ["'auto'", "None", "'all'"]},
+    "fg.explore": {"tasks": ["tasks()"], "out": ["f'{secrets.token_hex(8)}.html'"]},
     "fg.audit": {
         "tasks": [
             "tasks()",

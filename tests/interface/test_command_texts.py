@@ -36,6 +36,7 @@ COMMANDS = [
     "certify",
     "claims",
     "audit",
+    "explore",
     "worst-case",
     "solve",
     "cite",

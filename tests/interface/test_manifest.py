@@ -22,6 +22,7 @@ BESIDE = (
     "auditing",
     "estimators",
     "expectation",
+    "explorer",
     "report",
     "results",
     "sets",

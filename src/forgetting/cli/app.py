@@ -18,6 +18,7 @@ Start here:
   forgetting expect gaussian T=10 d=50 rank=3   expected loss and forgetting
   forgetting bounds tasks.csv -k 1000           every bound on your own tasks
   forgetting audit tasks.csv                    what the order of them does
+  forgetting explore tasks.csv                  turn them by hand, in a page
   forgetting claims --hunt 100                  look for counterexamples
   forgetting frontier show                      the worst tasks that are known
   forgetting solve A.npz b.npy                  a linear system by row action
@@ -67,6 +68,7 @@ def make_app() -> Any:
         certify,
         claims,
         expect,
+        explore,
         frontier,
         report,
         run,
@@ -109,6 +111,7 @@ def make_app() -> Any:
         ("table", bounds.table_command),
         ("certify", certify.certify_command),
         ("audit", audit.audit_command),
+        ("explore", explore.explore_command),
         ("claims", claims.claims_command),
         ("worst-case", worst_case.worst_case_command),
         ("solve", solve.solve_command),

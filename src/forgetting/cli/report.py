@@ -15,14 +15,30 @@ from forgetting.cli.options import Force, Json, grouped_options
 from forgetting.cli.output import Output, say, terminal_width, working
 from forgetting.cli.problems import Loaded, Source, read_config
 from forgetting.core.plugins import loaded as loaded_plugins
-from forgetting.errors import InvalidInputError
+from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.orderings.base import as_ordering
+from forgetting.tasks import Problem
 
 if TYPE_CHECKING:
     from forgetting.report import Settings
 
 
 MOST_PROCESSES = 2
+
+
+def explorer_of(problem: Problem) -> str:
+    """The explorer with these tasks, or with named families where the tasks are too many, too large or not linear.
+
+    >>> import forgetting as fg
+    >>> '"own":null' in explorer_of(fg.families.gaussian(T=30, d=40))
+    True
+    """
+    from forgetting.explorer import explore
+
+    try:
+        return explore(problem).html
+    except (InvalidInputError, NotSupportedError):
+        return explore().html
 
 
 @grouped_options
@@ -37,9 +53,10 @@ def report_command(
 ) -> None:
     """Figures, tables and verdicts on one problem, as an HTML file.
 
-    Writes report.html (opens from disk, needs no network), report.json (reloads), tables.tex, each figure as PNG and
-    PDF in figures/, and the data of every figure and table as CSV in data/. An existing folder is kept unless --force
-    is given; an interrupt leaves it as it was, and finished parts in OUT.partial, from which the same command goes on.
+    Writes report.html (opens from disk, needs no network), explorer.html (the tasks, or named families where they are
+    too many, to turn by hand), report.json (reloads), tables.tex, each figure as PNG and PDF in figures/, and the
+    data of every figure and table as CSV in data/. An existing folder is kept unless --force is given; an interrupt
+    leaves it as it was, and finished parts in OUT.partial, from which the same command goes on.
 
     \b
     Examples:
@@ -67,7 +84,8 @@ def report_command(
     with finished_parts(kept_beside) as store, working("report") as step:
         made = build_report(settings, step, processes, store)
         try:
-            paths = write_report(made, out, force=force, progress=step, processes=processes)
+            explorer = explorer_of(settings.problem)
+            paths = write_report(made, out, force=force, progress=step, processes=processes, explorer=explorer)
         except Exception:  # such as a full disk: the result, which took long to compute, is shown before the error
             say(summary_text(made, terminal_width()), "")
             raise

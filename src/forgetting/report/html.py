@@ -20,8 +20,8 @@ from forgetting.report.document import Report, Section
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def to_html(report: Report) -> str:
-    """The report as one page: text, tables and drawings.
+def to_html(report: Report, explorer: str = "") -> str:
+    """The report as one page: text, tables and drawings, and a link to an explorer of its tasks beside it.
 
     A small script adds readings under the pointer, legends that hide and show curves, projections that a reader can
     move by hand, and a theme.
@@ -34,7 +34,10 @@ def to_html(report: Report) -> str:
     body = [
         _header(report),
         _lead(report, drawings),
-        "<nav>" + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections) + "</nav>",
+        "<nav>"
+        + "".join(f'<a href="#{escape(s.key)}">{escape(s.title)}</a>' for s in report.sections)
+        + (f'<a href="{escape(explorer)}">Turn the tasks by hand</a>' if explorer else "")
+        + "</nav>",
         *_sections(report, drawings),
         _meta(report.meta),
     ]

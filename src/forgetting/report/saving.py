@@ -19,6 +19,7 @@ from forgetting.report.document import Report, to_latex_file
 from forgetting.report.html import to_html
 
 PARQUET = "in Python, result.to_frame().to_parquet(...) writes the table of a result; pandas reads the .csv file, too"
+EXPLORER = "explorer.html"
 ENDINGS = (".json", ".html", ".csv", ".tex", ".png", ".pdf")
 
 
@@ -29,8 +30,11 @@ def write_report(
     force: bool = False,
     progress: Callable[[str, int, int], None] = lambda *_: None,
     processes: int = 1,
+    explorer: str = "",
 ) -> list[Path]:
     """Write HTML, JSON, LaTeX, and each figure as PNG, PDF and CSV; returns the files.
+
+    `explorer` is a page on which the tasks can be turned by hand: it becomes explorer.html, which the report links to.
 
     The report is there whole or not at all, and an older one is never half replaced: see `forgetting.files.outputs`. If
     a figure cannot be drawn, the result is saved beside the folder as JSON, and the error says where.
@@ -44,7 +48,7 @@ def write_report(
     with outputs.new_folder(folder, force=force) as fresh:
         (fresh / "report.json").write_text(report.to_json(), encoding="utf-8")
         try:
-            _draw(report, fresh, progress, processes)
+            _draw(report, fresh, progress, processes, explorer)
         except (ForgettingError, OSError):
             raise
         except Exception as error:
@@ -145,7 +149,9 @@ def _content(report: Report, ending: str) -> bytes:
     return (to_latex_file(report) if ending == ".tex" else report.to_json(indent=1)).encode()
 
 
-def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None], processes: int) -> None:
+def _draw(
+    report: Report, folder: Path, progress: Callable[[str, int, int], None], processes: int, explorer: str
+) -> None:
     for name in ("figures", "data"):
         (folder / name).mkdir()
     figures = [item for item in report.items() if item.kind != "table"]
@@ -157,4 +163,6 @@ def _draw(report: Report, folder: Path, progress: Callable[[str, int, int], None
         for ending, content in drawn.items():
             (folder / "figures" / f"{figures[place].key}{ending}").write_bytes(content)
     (folder / "tables.tex").write_text(to_latex_file(report), encoding="utf-8")
-    (folder / "report.html").write_text(to_html(report), encoding="utf-8")
+    if explorer:
+        (folder / EXPLORER).write_text(explorer, encoding="utf-8")
+    (folder / "report.html").write_text(to_html(report, EXPLORER if explorer else ""), encoding="utf-8")

@@ -15,6 +15,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from forgetting.core.arrays import as_kind
@@ -303,6 +304,7 @@ def last_iterate(x: float, k: int) -> float:
     return product / (2 * x * (2 - x) * (k + 1))
 
 
+@lru_cache(4096)
 def spiral(tasks: int, cycles: int) -> float:
     """max |z^cycles (1 - z)| over the numbers <x, Ax>, |x| = 1, of all products A of `tasks` projections.
 

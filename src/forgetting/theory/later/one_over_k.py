@@ -60,7 +60,7 @@ _FRESH = called("u", "u", lambda n: fresh(round(n)), K)
 _U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
 
 
-def _with_gap(s: Setting, k: int) -> float:
+def gap_rate(s: Setting, k: int) -> float:
     """The smallest (1 - gap)^(k-n) u(n), over the n <= k that may give it: k, those near -1/log(1-gap), the first.
 
     For the best of these and for k the bound on E |P_m z_n|^2 by the rank and the mean projection is tried as well.
@@ -75,7 +75,7 @@ def _with_gap(s: Setting, k: int) -> float:
     return min(left[n] * least_fresh(s, n) for n in (best, k))
 
 
-_GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", _with_gap, ("spectral_gap",))
+_GEOMETRIC = Expression("u_gap(k)", r"\min_{n\le k}(1-\lambda_{\min})^{k-n}u(n)", gap_rate, ("spectral_gap",))
 _drawn = Theorem(
     "here:last-iterate",
     "last iterate at rate 1/k",

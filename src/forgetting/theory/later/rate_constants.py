@@ -107,7 +107,7 @@ def least_fresh(s: Setting, n: int) -> float:
     """
     smallest = fresh(n)
     for form, draws, size in _sizes(s, n):
-        lines = (solve_line(form, draws, size),) if s.programs else _lines(form, draws)
+        lines = (solve_line(form, draws, size),) if s.programs else lines_of(form, draws)
         smallest = min(smallest, *((line.share + size * line.most) / (draws + 1) for line in lines))
     return smallest
 
@@ -128,12 +128,12 @@ def _sizes(s: Setting, n: int) -> list[tuple[Form, int, float]]:
 
 
 @lru_cache(4096)
-def _lines(form: Form, n: int) -> tuple[Line, ...]:
+def lines_of(form: Form, n: int) -> tuple[Line, ...]:
     """The stored lines for these draws, and lambda = 0."""
     without = _without(form, n)
     if n <= LAST:
-        return (without, *_stored()[form].get(str(n), ()))
-    return (without, *(line._replace(most=line.most + beyond(form, n)) for line in _stored()[form]["large"]))
+        return (without, *stored_lines()[form].get(str(n), ()))
+    return (without, *(line._replace(most=line.most + beyond(form, n)) for line in stored_lines()[form]["large"]))
 
 
 def _without(form: Form, n: int | None) -> Line:
@@ -143,7 +143,7 @@ def _without(form: Form, n: int | None) -> Line:
 
 
 @cache
-def _stored() -> dict[str, dict[str, list[Line]]]:
+def stored_lines() -> dict[str, dict[str, list[Line]]]:
     """The stored lines of each form, by n; those for large n by the word large."""
     lines = json.loads(STORED.read_text(encoding="utf-8"))["lines"]
     return {form: {n: [Line(*line) for line in some] for n, some in by_n.items()} for form, by_n in lines.items()}

@@ -1,0 +1,125 @@
+// The numbers that bounds depend on, and which bounds apply. BOUNDS was translated from the registry by Python.
+
+import {DATA, BOUNDS, stepIndex} from "./data.js";
+import {dot, norm, singularValues, zeros} from "./linear.js";
+import {EPS} from "./problem.js";
+
+/** The parameters of prepared tasks under an ordering and a scheme, named as in `fg.bounds.Setting`. */
+export function setting(P, {order, scheme, eta}, d) {
+  const ranks = P.parts.map(({rank}) => rank), norms = P.parts.map((part) => part.norm), T = P.T;
+  const radius = Math.max(0, ...norms), total = (values) => values.reduce((sum, value) => sum + value, 0);
+  const step = scheme === "kaczmarz" ? 1 : scheme === "sgd" ? eta : null;
+  const made = {
+    T, d, rank_avg: total(ranks) / T, rank_max: Math.max(...ranks), rank_joint: P.D, radius,
+    dist_sq: P.Z.slice(0, P.columns).reduce((sum, z) => sum + dot(z, z), 0) * (1 + 16 * EPS),
+    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1,
+    weight_ratio: null, rarest_draw: null, spectral_gap: null, contraction: null, rank_weighted: null, mean_projection: null,
+    sigma: null, G: null, previous_loss: null, from_zero: true, programs: false, problem: "regression", misfit: null,
+  };
+  return order === "with" ? {...made, ...ofDraws(P, made)} : made;
+}
+
+/** What depends on the probabilities 1/T: the mean of the projections onto the row spaces. */
+function ofDraws(P, {radius, rank_avg}) {
+  const {T, D} = P, part = 1 / Math.sqrt(T), scaled = (vectors) => vectors.map((u) => u.map((value) => value * part));
+  const rows = P.parts.flatMap(({span}) => scaled(span)), mean = zeros(D, D);
+  for (const row of rows) for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) mean[a][b] += row[a] * row[b];
+  const least = rows.length ? singularValues(rows)[D - 1] ** 2 : 0, gap = Math.min(1, least < 1e-3 ? least : least - 8 * D * EPS);  // rounded down, as in the package
+  let contraction = 1 - gap;
+  if (gap > 0.5) {  // the difference would lose digits
+    const rests = P.parts.flatMap(({rest}) => scaled(rest));
+    contraction = Math.min(contraction, rests.length ? singularValues(rests)[0] ** 2 : 0);
+  }
+  return {
+    weight_ratio: radius * radius, rarest_draw: 1, spectral_gap: gap, contraction, rank_weighted: rank_avg,
+    mean_projection: norm(mean.flatMap((row) => [...row])),
+  };
+}
+
+// ------------------------------------------------------------------ programs of the registry, from tabulated solutions
+
+export const isClose = (a, b, relative, absolute) => Math.abs(a - b) <= Math.max(relative * Math.max(Math.abs(a), Math.abs(b)), absolute);
+export const fresh = (n) => DATA.fresh[n];
+const peak = (n) => n ? Math.exp(-n * Math.log1p(1 / n)) : 1;  // (n + 1) times the largest y (1 - y)^n
+
+/** The lines whose least value at a size bounds the loss of a fresh task. */
+function linesOf(form, n) {
+  if (n < DATA.lines[form].length) return DATA.lines[form][n];
+  const more = DATA.beyond[form] / (n + 1);
+  return [[0, form === "rank" ? peak(n) * (1 + 16 * EPS) : 1], ...DATA.longLines[form].map(([share, most]) => [share, most + more])];
+}
+
+/** The smallest bound on the loss of a fresh task after n draws: `least_fresh` of the package. */
+export function leastFresh(s, n) {
+  const sizes = [], span = s.rank_joint;
+  sizes.push(["rank", n, Math.sqrt(span)]);
+  if (s.rank_weighted !== null && n) {
+    let rest = Math.max(span - s.rank_weighted, 0);
+    if (s.mean_projection !== null) rest = Math.min(rest, Math.max(rest - s.rank_weighted + s.mean_projection ** 2, 0) + 1e-14 * span);
+    sizes.push(["rank", n - 1, Math.sqrt(rest)]);
+  }
+  if (s.mean_projection !== null) sizes.push(["mean", n, (n + 1) * s.mean_projection]);
+  let smallest = fresh(n);
+  for (const [form, draws, size] of sizes)
+    for (const [share, most] of linesOf(form, draws)) smallest = Math.min(smallest, (share + size * most) / (draws + 1));
+  return smallest;
+}
+
+/** The same with a spectral gap: `gap_rate` of the package. */
+export function gapRate(s, k) {
+  const gap = s.spectral_gap, middle = gap > 0 && gap < 1 ? Math.round(-1 / Math.log1p(-gap)) : gap ? 0 : k;
+  const draws = new Set([k, ...[-1, 0, 1].map((i) => Math.min(Math.max(middle + i, 0), k))]), last = DATA.lines.rank.length - 1;
+  if (middle <= last) for (let n = 0; n <= Math.min(k, last); n++) draws.add(n);
+  const left = (n) => BOUNDS.powerLeft(gap, s.contraction, k - n);
+  let best = null, least = Infinity;
+  for (const n of draws) { const value = left(n) * fresh(n); if (value < least) [best, least] = [n, value]; }
+  return Math.min(...[best, k].map((n) => left(n) * leastFresh(s, n)));
+}
+
+// ------------------------------------------------------------------------------------------------------------ the bounds
+
+/** The bounds that cover an ordering and a scheme, as functions of k, for the numbers of a setting. */
+export function covering(s, {order, scheme, eta}, norms) {
+  const tags = new Set(DATA.tags[order]), learned = new Set(DATA.schemes[scheme === "sgd" && eta > 2 ? "sgd-long" : scheme]);
+  if (scheme === "sgd" && eta === 1) for (const tag of DATA.schemes.kaczmarz) learned.add(tag);
+  const most = Math.max(...norms), same = norms.every((value) => Math.abs(value - most) <= 1e-12 * most);
+  if (order === "with" && same) tags.add("norm-weighted");
+  return BOUNDS.list.filter((bound) =>
+    bound.orderings.some((name) => tags.has(name)) && bound.schemes.some((name) => learned.has(name)) && !bound.noisy
+    && bound.needs.every((name) => name === "span" || s[name] !== null && s[name] !== undefined));
+}
+
+/** The value of a bound after k steps, or NaN where it does not cover k. */
+export function valueOf(bound, s, k) {
+  const first = bound.first === "T^2" ? s.T ** 2 : bound.first, last = {T: s.T, "T-1": s.T - 1}[bound.last] ?? Infinity;
+  if (k < first || k > last || (bound.every && k % s.T) || !stepIndex.has(k) || !bound.holds(s, k)) return NaN;
+  return bound.value(s, k);
+}
+
+const ORIGINS = ["statement", "branch", "proof", "tightened", "trivial"];
+
+/** The rows that apply after k steps, the smallest upper bound first, as `fg.bounds.evaluate` sorts them. */
+export function rowsAt(bounds, s, k, quantity) {
+  const rows = bounds.filter((bound) => bound.quantity === quantity).map((bound) => ({bound, value: valueOf(bound, s, k)}));
+  const size = ({value}) => Number(value.toPrecision(12)), rank = ({bound}) => [bound.kind === "rate", 0, bound.status === "proved here", ORIGINS.indexOf(bound.origin)];
+  return rows.filter(({value}) => !Number.isNaN(value)).sort((a, b) => {
+    const [one, two] = [rank(a), rank(b)];
+    one[1] = size(a);
+    two[1] = size(b);
+    for (let i = 0; i < one.length; i++) if (one[i] !== two[i]) return one[i] - two[i];
+    return 0;
+  });
+}
+
+export const tightest = (rows) => rows.find(({bound}) => bound.kind === "upper") ?? null;
+
+/** The value of doing nothing, which a bound must be below to say anything. */
+export const trivialValue = (s, quantity) => quantity === "loss" ? s.radius_sq_mean * s.dist_sq / 2 : s.dist_sq * s.radius ** 2 / 2;
+
+/** [k, largest known value, certified upper bound] for draws with replacement of T tasks, in units of |w_0 - w*|^2 R^2. */
+export function worstKnown(T, quantity) {
+  const best = new Map();
+  for (const [tasks, k, value, upper] of DATA.worst[quantity])
+    if (tasks === T || (T % tasks === 0 && !best.has(k))) best.set(k, [k, value, tasks === T ? upper : null]);
+  return [...best.values()].sort((a, b) => a[0] - b[0]);
+}

@@ -1,0 +1,110 @@
+// SVG by hand, in the look of the figures of the package, and files of it as SVG and PNG.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element of SVG with attributes, and with text or other elements in it. */
+export function draw(tag, attributes = {}, ...inner) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== null) made.setAttribute(name, value);
+  made.append(...inner);
+  return made;
+}
+
+const COLOURS = 7;
+export const colour = (place) => `var(--c${place % COLOURS})`;
+export const round = (value) => Math.round(value * 100) / 100;
+
+/** A number for a reader. */
+export function said(value, digits = 4) {
+  if (value === null || Number.isNaN(value)) return "not defined";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  return size < 1e-3 || size >= 1e5 ? Number(value.toPrecision(digits)).toExponential().replace("e-", "e\u2212").replace("e+", "e").replace(/^-/, "\u2212") : Number(value.toPrecision(digits)).toString().replace(/^-/, "\u2212");
+}
+
+const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+export const power = (exponent) => exponent >= -2 && exponent <= 3 ? String(Number(`1e${exponent}`)) : `10${exponent < 0 ? "\u207b" : ""}${[...String(Math.abs(exponent))].map((digit) => SUPERSCRIPTS[digit]).join("")}`;
+
+/** Begins a figure: its width on the page, and an empty drawing. */
+export function canvas(svg, ratio, least = 240) {
+  svg.knownWidth ??= Math.max(Math.round(svg.clientWidth || svg.parentElement.clientWidth) || 320, 200);  // reading it takes a layout
+  const width = svg.knownWidth, height = Math.max(Math.round(width * ratio), least);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("height", height);
+  return {width, height, parts: []};
+}
+
+/** Places on a scale of logarithms, and those of its ticks. */
+export function logScale(low, high, from, to) {
+  const [a, b] = [Math.log10(low), Math.log10(high)], place = (value) => from + (Math.log10(value) - a) / (b - a) * (to - from);
+  const decades = Math.floor(b + 1e-9) - Math.ceil(a - 1e-9), every = Math.max(1, Math.ceil((decades + 1) / 7)), ticks = [], lines = [];
+  for (let exponent = Math.ceil(a - 1e-9); exponent <= b + 1e-9; exponent++) {
+    lines.push(10 ** exponent);
+    if (exponent % every === 0) ticks.push([10 ** exponent, power(exponent)]);
+  }
+  if (decades < 2) for (let exponent = Math.floor(a); exponent <= b; exponent++) for (const digit of [2, 5]) {
+    const value = digit * 10 ** exponent;
+    if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) { ticks.push([value, said(value)]); lines.push(value); }
+  }
+  return {place, ticks, lines, back: (at) => 10 ** (a + (at - from) / (to - from) * (b - a))};
+}
+
+export const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${round(x)} ${round(y)}`).join("");
+
+/** Entries of a legend in lines of a given width, under a figure: [drawing of a key, words]. Gives the height. */
+export function legend(parts, entries, left, top, width) {
+  let x = left, y = top;
+  for (const [key, words] of entries) {
+    const room = Math.floor((width - 34) / 6.3), short = words.length > room ? `${words.slice(0, room - 1)}\u2026` : words, wide = 34 + 6.3 * short.length;
+    if (x > left && x + wide > left + width) { x = left; y += 18; }
+    parts.push(draw("g", {transform: `translate(${x} ${y})`}, key), draw("text", {x: x + 27, y: y + 4}, short));
+    x += wide + 10;
+  }
+  return y - top + 18;
+}
+
+export const keyLine = (attributes) => draw("line", {x1: 0, y1: 0, x2: 21, y2: 0, ...attributes});
+
+// ----------------------------------------------------------------------------------------------------------------- files
+
+const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+
+/** A drawing with all its colours, which needs no style sheet. */
+function standalone(svg) {
+  const copy = svg.cloneNode(true), {width, height} = svg.viewBox.baseVal;
+  const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
+  from.forEach((element, i) => {
+    const css = getComputedStyle(element);
+    for (const name of COPIED) if (css.getPropertyValue(name)) to[i].setAttribute(name, css.getPropertyValue(name));
+    for (const name of ["class", "tabindex", "role", "aria-label"]) if (to[i] !== copy) to[i].removeAttribute(name);
+  });
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.prepend(draw("rect", {width, height, fill: getComputedStyle(svg.parentElement).backgroundColor}));
+  return {text: new XMLSerializer().serializeToString(copy), width, height};
+}
+
+function save(name, blob) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+export const svgFile = (svg) => new Blob([standalone(svg).text], {type: "image/svg+xml"});
+
+export async function pngFile(svg) {
+  const {text, width, height} = standalone(svg), image = new Image(), scale = 3;
+  image.src = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
+  await image.decode();
+  const surface = Object.assign(document.createElement("canvas"), {width: width * scale, height: height * scale});
+  surface.getContext("2d").drawImage(image, 0, 0, surface.width, surface.height);
+  URL.revokeObjectURL(image.src);
+  return new Promise((done) => { surface.toBlob(done, "image/png"); });
+}
+
+export async function saveFigure(svg, name, ending) {
+  save(`${name}.${ending}`, ending === "svg" ? svgFile(svg) : await pngFile(svg));
+}

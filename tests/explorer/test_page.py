@@ -1,0 +1,274 @@
+"""The page in a real Chromium: what a reader sees and does, and what a hostile name or address cannot do."""
+
+import re
+
+import numpy as np
+import pytest
+from states import State
+
+import forgetting as fg
+from forgetting.explorer.page import MODULES, page_html
+
+VIEWS = {
+    "start": "",
+    "noise": "f=gaussian&o=with&noise=0.2&q=forgetting",
+    "order": "f=catastrophic&p.eps=2.6&o=given&tour=1&q=forgetting",
+    "simulated": "f=greedy_failure&o=without&tour=4",
+    "worst": "f=worst-3-4&o=with&last=30&k=4&tour=5",
+    "ridge": "f=equiangular&p.T=8&s=ridge&lam=3&alpha=0.9&o=cyclic",
+}
+HOSTILE = "</script><script>window.hurt=1</script>\u202e<img src=x onerror='window.hurt=1'>"
+
+
+def go(page, words):
+    page.evaluate(f"location.hash = {words!r}")
+    page.settle()
+    page.settle()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 400])
+def test_every_view_can_be_read(browser, page_file, width, theme):
+    with browser.page(page_file, width, dark=theme == "dark") as page:
+        for name, words in VIEWS.items():
+            go(page, words)
+            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+            page.settle()
+            found = [*page.problems(), *page.findings()]
+            assert not found, "\n".join([name, *found])
+
+
+def test_the_browser_itself_refuses_every_request_and_every_other_script(browser, page_file):
+    with browser.page(page_file) as page:
+        page.evaluate(
+            "window.stopped = []; addEventListener('securitypolicyviolation', (event) => stopped.push(event))"
+        )
+        page.evaluate("fetch('https://example.org/').catch(() => 0)")
+        page.evaluate("document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))")
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), {text: 'window.hurt = 1'}))"
+        )
+        page.evaluate("document.body.setAttribute('style', 'color: red')")
+        page.settle()
+        stopped = page.evaluate("stopped.map((event) => event.effectiveDirective).sort()")
+        assert stopped == ["connect-src", "img-src", "script-src-elem", "style-src-attr"]
+        assert page.evaluate("window.hurt === undefined")
+
+
+def test_the_page_is_one_small_file_without_addresses():
+    page = page_html()
+    assert len(page.encode()) < 10**6
+    assert not re.search(r"(https?:)?//[a-z]", page.replace("http://www.w3.org/2000/svg", ""))
+    assert not [word for word in ("onclick=", "innerHTML", "eval(", "outerHTML", "document.write") if word in page]
+
+
+def test_modules_share_no_name():
+    script = page_html()
+    names = re.findall(r"^(?:const|let|function|async function) (\w+)", script, re.MULTILINE)
+    inner = re.findall(r"^const (table\d+|compute\d*)", script, re.MULTILINE)
+    outer = [name for name in names if name not in inner]
+    twice = {name for name in outer if outer.count(name) > 1}
+    assert not twice - {"spectral", "scale", "span", "trivial", "power_left", "visited", "reach", "x"}
+    assert len(MODULES) == len(set(MODULES))
+
+
+def test_hostile_names_and_addresses_inject_nothing(browser, tmp_path):
+    tasks = fg.RegressionTasks([[[1.0, 0.0]], [[0.6, 0.8]]], [[1.0], [0.0]], names=[HOSTILE, "b"])
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        names = "names=" + "|".join(["%3Cimg%20src%3Dx%20onerror%3Dwindow.hurt%3D1%3E"] * 2)
+        hostile = (
+            "", f"f=two_lines&{names}", f"f={HOSTILE}&o={HOSTILE}&x={HOSTILE}&k=1e9&at=9,9,9,9,9", "%%%&=&&x=1;|&w=",
+            "f=__proto__&o=constructor&s=toString", "x=1,nan|2,3&w=1,2", "x=1e999,0|0,1&w=1,0", "names=%E0%A4%A",
+        )  # fmt: skip
+        for words in hostile:
+            go(page, words)
+            assert page.evaluate(
+                "window.hurt === undefined && document.querySelectorAll('main img, main script').length === 0"
+            )
+            assert page.evaluate("document.querySelectorAll('#fig-curves path').length > 2")
+        assert not page.problems()
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        fg.RegressionTasks([[[1.0, 2.0, 0.0]]], [[1.0]]),
+        fg.RegressionTasks([[[1.0]], [[2.0]]], [[1.0], [2.0]]),
+        fg.RegressionTasks([[[1.0, 0.0]], [[0.0, 1.0]]], [[0.0], [0.0]]),
+        fg.RegressionTasks([np.zeros((1, 2)), np.eye(2)], [[0.0], [1.0, 1.0]]),
+        fg.RegressionTasks([[[1e8, 0.0]], [[0.0, 1e-8]]], [[1e8], [1e-8]]),
+        fg.families.repeated(fg.families.two_lines(0.5), 6),
+    ],
+    ids=["one task", "one dimension", "solved at the start", "a task of zeros", "norms far apart", "clones"],
+)
+def test_unusual_tasks_are_drawn(browser, tmp_path, tasks):
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        for order in ("with", "without", "cyclic", "given", "greedy", "greedy-again", "with&noise=0.3&s=ridge"):
+            go(page, f"f=own&last=10&o={order}")
+        for button in ("#turn", "#clone", "#add", "#delete"):
+            page.evaluate(f"document.querySelector('{button}').click()")
+            page.settle()
+        assert not [*page.problems(), *page.findings()]
+        words = (
+            "[...document.querySelectorAll('figure svg *')].flatMap((one) => [...one.attributes].map((at) => at.value))"
+        )
+        assert not page.evaluate(f"{words}.some((value) => /NaN|Infinity|undefined/.test(value))")
+
+
+def test_an_address_holds_the_state(page):
+    rng = np.random.default_rng(2)
+    tasks, w = [rng.standard_normal((2, 3)) for _ in range(3)], rng.standard_normal(3)
+    for order, k in (("without", 3), ("with", 30)):
+        state = State(tasks, w, order, {"kind": "ridge", "lam": 0.3}, k=k, noise=0.25, alpha=0.9)
+        go(page, state.hash)
+        words = page.evaluate("explorer.toHash(explorer.state)")
+        one, two = (page.evaluate(f"explorer.at({text!r})") for text in (state.hash, words))
+        assert one == two
+        assert len(one["loss"]) == k + 1
+        assert page.evaluate("explorer.state.X") == [X.tolist() for X in tasks]
+
+
+def test_the_lines_of_python_compute_what_the_page_shows(page):
+    for words in (
+        "f=two_lines&p.angle=30&o=with&s=ridge&lam=0.5",
+        "f=gaussian&o=cyclic&noise=0.1",
+        "f=equiangular&o=without&alpha=0.9",
+    ):
+        go(page, words)
+        page.evaluate("document.querySelector('#python').open = false")
+        page.evaluate("document.querySelector('#python').open = true")
+        page.settle()
+        names: dict[str, object] = {}
+        exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+        shown = page.evaluate("[explorer.computed.result.loss, explorer.computed.result.forgetting]")
+        steps = names["k"]
+        assert np.allclose(names["e"].loss, [shown[0][k] for k in steps], rtol=1e-9)
+        assert np.allclose(names["e"].forgetting, [shown[1][k] for k in steps], rtol=1e-8, atol=1e-15)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_the_lines_of_python_hold_tasks_of_ones_own(browser, tmp_path, outputs):
+    rng = np.random.default_rng(4)
+    tasks = fg.RegressionTasks(rng.standard_normal((3, 5, 4)), rng.standard_normal((3, 5, outputs)).squeeze())
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        page.evaluate("document.querySelector('#python').open = true")
+        page.settle()
+        names: dict[str, object] = {}
+        exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+        exact = fg.expect(tasks, "with-replacement", names["k"])
+        assert np.allclose(names["e"].loss, exact.loss, rtol=1e-10)
+        assert np.allclose(names["e"].forgetting, exact.forgetting, rtol=1e-8, atol=1e-14)
+
+
+def test_tasks_are_turned_by_hand_and_by_keys_and_stay_apart(browser, page_file):
+    with browser.page(page_file) as page:
+        angle = "(() => { const [x, y] = explorer.state.X[0][0]; return Math.atan2(-x, y) * 180 / Math.PI; })()"
+        page.evaluate("document.querySelector('#fig-plane .handle[data-task=\"0\"]').focus()")
+        key = {"key": "ArrowLeft", "code": "ArrowLeft", "windowsVirtualKeyCode": 37}
+        for _ in range(3):
+            page.command("Input.dispatchKeyEvent", type="keyDown", **key)
+            page.command("Input.dispatchKeyEvent", type="keyUp", **key)
+            page.settle()
+        assert page.evaluate(angle) == pytest.approx(3.0, abs=1e-9)
+        for _ in range(42):  # onto the other line, which is at 45 degrees, and not nearer than the least angle
+            page.command("Input.dispatchKeyEvent", type="keyDown", **key)
+            page.settle()
+        assert abs(page.evaluate(angle) - 45) * np.pi / 180 == pytest.approx(1.5e-3, rel=1e-6)
+        assert page.evaluate(
+            "Number(document.querySelector('.handle[data-task=\"0\"]').getAttribute('aria-valuenow'))"
+        ) == pytest.approx(45, abs=0.2)
+        place = page.point('.handle[data-task="1"] circle')
+        page.command("Input.dispatchMouseEvent", type="mousePressed", button="left", clickCount=1, **place)
+        page.settle()
+        page.command(
+            "Input.dispatchMouseEvent",
+            type="mouseMoved",
+            button="left",
+            buttons=1,
+            x=place["x"] + 30,
+            y=place["y"] + 20,
+        )
+        page.settle()
+        page.command(
+            "Input.dispatchMouseEvent", type="mouseReleased", button="left", x=place["x"] + 30, y=place["y"] + 20
+        )
+        x, y = page.evaluate("explorer.state.X[1][0]")
+        assert abs(np.degrees(np.arctan2(-x, y)) - 45) > 1
+        assert not page.problems()
+
+
+def test_tasks_are_added_cloned_deleted_and_reordered(browser, page_file):
+    with browser.page(page_file) as page:
+        for button, count in (("#clone", 3), ("#add", 4), ("#delete", 3)):
+            page.click(button)
+            page.settle()
+            assert page.evaluate("explorer.state.X.length") == count
+        assert page.evaluate("explorer.state.X[0]") == page.evaluate("explorer.state.X[2]")
+        page.evaluate("explorer.change({order: 'given', given: [1, 0, 1]})")
+        page.settle()
+        assert page.evaluate("explorer.computed.walk.order") == [1, 0, 1]
+
+
+def test_figures_are_saved_as_svg_and_png(page):
+    go(page, "")
+    for figure in ("curves", "plane", "angles", "shares"):
+        svg = page.evaluate(f"explorer.svgFile(document.querySelector('#fig-{figure} svg')).text()")
+        assert svg.startswith("<svg")
+        assert not [word for word in ("var(", "class=") if word in svg]
+        size = page.evaluate(
+            f"explorer.pngFile(document.querySelector('#fig-{figure} svg')).then((file) => [file.type, file.size])"
+        )
+        assert size[0] == "image/png"
+        assert size[1] > 3000
+    assert not page.problems()
+
+
+def test_a_screen_reader_hears_the_numbers(page):
+    go(page, "f=two_lines&p.angle=45&o=with&k=10")
+    page.evaluate("new Promise((done) => setTimeout(done, 500))")
+    said = page.evaluate("document.querySelector('#said').textContent")
+    numbers = r"expected loss 0\.008011, expected forgetting 0\.006809\."
+    assert re.match(rf"After 10 steps, random, with repetition: {numbers} Tightest bound on the loss", said)
+    assert page.evaluate(
+        "[...document.querySelectorAll('figure svg')].every((svg) => svg.getAttribute('aria-label').length > 20)"
+    )
+
+
+def test_the_tour_has_eight_steps_and_its_last_uses_only_words_that_it_introduced(browser, page_file):
+    with browser.page(page_file) as page:
+        page.click("#tour-start")
+        texts = []
+        for place in range(8):
+            assert page.evaluate("document.querySelector('#tour-where').textContent") == f"Step {place + 1} of 8"
+            texts.append(page.evaluate("document.querySelector('#tour-text').textContent"))
+            for button in range(page.evaluate("document.querySelectorAll('#tour-try button').length")):
+                page.evaluate(f"document.querySelectorAll('#tour-try button')[{button}].click()")
+                page.settle()
+            if place < 7:
+                page.click("#tour-next")
+        assert not page.problems()
+    last = texts.pop()
+    assert len(re.findall(r"[.](?= |$|[A-Z])", last)) == 2
+    before = set(re.findall(r"[a-z]+", " ".join(texts).lower()))
+    terms = {
+        "projection",
+        "gradient",
+        "bounds",
+        "expected",
+        "loss",
+        "forgetting",
+        "tasks",
+        "random",
+        "order",
+        "steps",
+        "dimensions",
+        "randomness",
+        "repetition",
+        "learned",
+    }
+    assert terms <= before
+    small = {"so", "become", "they", "even", "prevents", "number", "which", "is"}
+    assert set(re.findall(r"[a-z]+", last.lower())) <= before | small

@@ -1,0 +1,164 @@
+"""What the page computes in a real Chromium, beside `fg.expect` and `fg.bounds.evaluate`."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from states import State, random_state
+
+import forgetting as fg
+from effort import rounds
+from forgetting.theory.later.one_over_k import gap_rate
+from forgetting.theory.later.rate_constants import fresh, least_fresh
+
+STATES = rounds(14, 300)
+CLOSE = 1e-9  # relative, of values above SMALL that the package itself knows to 1e-10
+SMALL = 1e-200
+BOUND = 1e-12
+
+
+def at(page, state, more=""):
+    return page.evaluate(f"explorer.at({state.hash + more!r})")
+
+
+def expected(state, k):
+    tasks, start = state.posed
+    return fg.expect(tasks, state.ordering, k, scheme=state.learner, w0=start, noise=state.noise or None)
+
+
+def assert_values(got, state):
+    exact = expected(state, range(1, state.k + 1))
+    for quantity in ("loss", "forgetting"):
+        value, doubt = np.array(exact.values[quantity]), np.array(exact.uncertainty[quantity])
+        page = np.array(got[quantity][1:], dtype=float)
+        known = (np.abs(value) > SMALL) & (doubt < 0.1 * CLOSE * np.abs(value))
+        off = np.abs(page - value)[known] / np.abs(value)[known]
+        assert off.size == 0 or off.max() <= CLOSE, (quantity, off.max(), state)
+
+
+def assert_bounds(got, state):
+    tasks, start = state.posed
+    rows = fg.bounds.evaluate(tasks, state.ordering, got["ks"], start, scheme=state.learner)
+    stated: dict[str, dict[int, float]] = {}
+    for row in rows:
+        if row.applies and row.quantity in ("loss", "forgetting") and row.quantity == row.bound.quantity:
+            stated.setdefault(row.bound.key, {})[row.k] = row.value
+    shown = {key: {int(k): value for k, value in points} for key, points in got["bounds"].items()}
+    assert {key: set(points) for key, points in shown.items()} == {key: set(points) for key, points in stated.items()}
+    for key, points in stated.items():
+        for k, value in points.items():
+            # the package moves the spectral gap by what rounding may have done to it: (1 - gap)^k shows k times that
+            allowed = BOUND * (1 + k / 10 if "spectral_gap" in fg.bounds.get(key).needs else 1)
+            assert abs(shown[key][k] - value) <= allowed * abs(value), (key, k, shown[key][k], value)
+    best = {row.k: row.bound.key for row in rows if row.quantity == "loss" and row.tightest}
+    assert got["best"] == [best.get(k) for k in got["ks"]]
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_values_and_bounds_of_random_states_are_those_of_the_package(page, part):
+    rng = np.random.default_rng([39, part])
+    for _ in range(STATES // 2):
+        state = random_state(rng)
+        got = at(page, state)
+        assert got["how"] == "exact"
+        assert_values(got, state)
+        if state.noise == 0 and state.alpha == 1:
+            assert_bounds(got, state)
+
+
+def test_two_tasks_at_the_least_angle_keep_nine_digits(page):
+    angle = 1e-3
+    X = [np.array([[0.0, 1.0]]), np.array([[-np.sin(angle), np.cos(angle)]])]
+    state = State(X, np.array([np.cos(angle / 2), np.sin(angle / 2)]), k=100)
+    cosine, k = np.cos(angle), np.arange(1, 101)
+    loss = np.sin(angle) ** 2 / 4 * (1 + cosine) / 2 * ((1 + cosine**2) / 2) ** (k - 1)
+    assert np.allclose(at(page, state)["loss"][1:], loss, rtol=1e-10, atol=0)
+
+
+def test_the_forgetting_of_each_task_is_a_mean_over_all_orders(page):
+    rng = np.random.default_rng(3)
+    X = [rng.standard_normal((rank, 4)) for rank in (1, 2, 1)]
+    for order, scheme in itertools.product(("with", "without"), ({"kind": "kaczmarz"}, {"kind": "sgd", "eta": 0.6})):
+        state = State(X, np.array([1.0, 2.0, -1.0, 0.5]), order, scheme, k=3)
+        got = at(page, state)["shares"]
+        for k in (2, 3):
+            orders = itertools.product(range(3), repeat=k) if order == "with" else itertools.permutations(range(3), k)
+            shares, sequences = np.zeros(3), list(orders)
+            for sequence in sequences:
+                losses = fg.run(state.tasks, list(sequence), k=k, scheme=state.learner).loss_matrix
+                for step, task in enumerate(sequence, 1):
+                    shares[task] += (losses[k, task] - losses[step, task]) / k / len(sequences)
+            assert np.allclose(got[k], shares, rtol=1e-11, atol=1e-14)
+
+
+def test_programs_behind_bounds_are_those_of_the_package(page):
+    rng = np.random.default_rng(13)
+    for _ in range(60):
+        span, n = int(rng.integers(1, 13)), int(rng.integers(0, 1000))
+        gap, rank = float(rng.uniform(0, 1) ** 4), float(rng.uniform(0, 1) * span)
+        numbers = {
+            "rank_joint": span, "rank_weighted": rank, "spectral_gap": gap, "contraction": 1 - gap,
+            "mean_projection": float(rng.uniform(0.1, 1) * rank**0.5),
+        }  # fmt: skip
+        setting = fg.bounds.Setting(**numbers)
+        for k in (n, n % 70):
+            assert page.evaluate(f"explorer.programs.fresh({k})") == fresh(k)
+            for name, program in (("leastFresh", least_fresh), ("gapRate", gap_rate)):
+                value = program(setting, k)
+                assert (
+                    abs(page.evaluate(f"explorer.programs.{name}({json.dumps(numbers)}, {k})") - value) <= BOUND * value
+                )
+
+
+def test_greedy_orders_are_those_of_the_package(page):
+    rng = np.random.default_rng(5)
+    for order, k in (("greedy", 5), ("greedy-again", 12)):
+        state = State([rng.standard_normal((1, 4)) for _ in range(5)], rng.standard_normal(4), order, k=k)
+        got, run = at(page, state), fg.run(state.tasks, state.ordering, k)
+        assert got["order"] == run.order.tolist()
+        assert np.allclose(got["loss"], run.losses, rtol=1e-11)
+
+
+def test_many_tasks_in_random_order_are_simulated_with_intervals(page):
+    rng = np.random.default_rng(7)
+    for noise in (0.0, 0.2):
+        state = State(
+            [rng.standard_normal((1, 6)) for _ in range(9)], rng.standard_normal(6), "without", k=9, noise=noise
+        )
+        got, exact = at(page, state), expected(state, range(1, 10))
+        assert got["how"] == "simulated"
+        low, high = np.array(got["lossInterval"][1:]).T
+        middle, half = (low + high) / 2, (high - low) / 2
+        assert (np.abs(exact.loss - middle) <= 2.5 * half).all()
+
+
+def test_tasks_that_no_w_solves_have_the_values_of_the_package(browser, tmp_path):
+    rng = np.random.default_rng(11)
+    tasks = fg.RegressionTasks(
+        [rng.standard_normal((3, 30)) for _ in range(3)] * 2, [rng.standard_normal(3) for _ in range(6)]
+    )
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        for order, words in (("with", "with-replacement"), ("without", "without-replacement"), ("cyclic", "cyclic")):
+            got = page.evaluate(f"explorer.at('f=own&o={order}&last=12&k=6')")
+            exact = fg.expect(tasks, words, range(1, len(got["loss"])))
+            assert np.allclose(got["loss"][1:], exact.loss, rtol=1e-11)
+            assert np.allclose(got["forgetting"][1:], exact.forgetting, rtol=1e-9, atol=1e-13)
+            assert got["bounds"] == {}
+
+
+def test_the_families_of_the_page_are_those_of_the_package(page):
+    made = {
+        "two_lines&p.angle=30": fg.families.two_lines(np.pi / 6), "orthogonal&p.d=5": fg.families.orthogonal(5),
+        "equiangular&p.T=5&p.share=0.3": fg.families.equiangular(5, 0.3),
+        "catastrophic&p.eps=3": fg.families.catastrophic(3.0),
+        "back_and_forth&p.T=6&p.angle=10": fg.families.back_and_forth(6, np.pi / 18),
+        "greedy_failure": fg.families.greedy_failure(12),
+        "levels": fg.families.levels((1.4, 5.0), sizes=(1, 3, 3), k=20),
+    }  # fmt: skip
+    for words, tasks in made.items():
+        for order, name in (("with", "with-replacement"), ("cyclic", "cyclic")):
+            got = page.evaluate(f"explorer.at('f={words}&o={order}&last=20')")
+            exact = fg.expect(tasks, name, range(1, 21))
+            assert np.allclose(got["loss"][1:], exact.loss, rtol=1e-9, atol=1e-25), words
