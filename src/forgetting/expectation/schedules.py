@@ -41,6 +41,7 @@ KINDS = ("ridge", "step", "relaxation")
 MOST_NODES = 2.0**16  # multisets of tasks that a pass over permutations may go through
 ALIKE = 1e-9  # relative differences of losses, and of squared norms, that count as none
 SOLVED = 1e-26  # a share of the first loss that counts as none
+AGREED = 1e-6  # a relative difference of the losses of the search and of `expect`, up to which the search has digits
 PARALLEL = 1e-12  # inner products of directions of different tasks that are rounding
 STRENGTHS = {"ridge": "lambda", "step": "step size", "relaxation": "relaxation"}
 
@@ -255,7 +256,7 @@ def optimal_schedule(
         [(valued(Scheduled([_scheme_of(word, s) for s in found.tolist()])), found), *rivals], key=lambda rival: rival[0]
     )
     start, _ = valued(Kaczmarz(), 0)
-    sound = abs(loss.value(optimum.x) - value) <= FLAT * value + SOLVED * start
+    sound = abs(loss.value(optimum.x) - value) <= AGREED * value + SOLVED * start
     slope = optimum.slope if sound else np.inf  # the slope has no digits where the loss has none
     proof = _proof(request, loss, word, slope, value, doubt, plain[0], start)
     how = (
