@@ -35,7 +35,7 @@ BRACKETS = 3  # lowest places of that look that are searched further
 ITERATIONS = 400  # of a local search
 SOLVED = 1e-12  # a share of the loss at the best fixed strength below which losses count as alike
 EVEN = 1e-10  # the least eigenvalue over the largest of a mean loss that is minimised in float64
-TINY = 1e-280  # a loss that counts as 0, in units of the start
+TINY = 1e-280  # a loss that counts as 0, in units of the start, or as a float
 
 
 class Part(NamedTuple):
@@ -130,6 +130,7 @@ class ScheduledLoss:
         self.form, self.floor = form_of_loss(moments)
         self.start = np.ascontiguousarray(moments.second()[0][:, None, :])
         self.unit = moments.unit**2
+        self.nothing = TINY * max(self.unit, 1e-20)  # a loss that counts as 0
         kept = 8.0 * n * n * sum(layer.before for layer in self.layers)
         require_memory(
             kept, f"the moments of {len(self.layers)} steps in dimension {n}", "use fewer steps, or fewer tasks"
@@ -278,7 +279,7 @@ def least_scheduled(loss: ScheduledLoss, fixed: float, others: Iterable[Array]) 
     best, slopes = loss.gradient(x)
     at_most = (slopes < 0) & (-slopes * (1 - x) <= SOLVED * best)  # what is left to the end gains nothing
     inward = np.where((x <= LOWEST) & (slopes > 0) | at_most, 0.0, slopes)
-    slope = float(np.linalg.norm(inward)) / best if best > TINY * loss.unit else 0.0
+    slope = float(np.linalg.norm(inward)) / best if best > loss.nothing else 0.0
     return ScheduleOptimum(x, fixed, slope, len(ends), agreeing)
 
 
@@ -293,10 +294,10 @@ def _descend(loss: ScheduledLoss, start: Array) -> tuple[float, Array]:
         value, slopes = loss.gradient(x)
         if value < seen[0][0]:
             seen[0] = value, x.copy()
-        floor = max(value, TINY * loss.unit)
+        floor = max(value, loss.nothing)
         return float(np.log(floor)), slopes / floor
 
-    if first > TINY * loss.unit:
+    if first > loss.nothing:
         options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-13, "gtol": 1e-9, "maxcor": 20}
         minimize(evaluate, start, jac=True, method="L-BFGS-B", bounds=[(LOWEST, 1.0)] * len(start), options=options)
     return seen[0]

@@ -302,10 +302,11 @@ def _kind(word: Kind, geometry: Geometry) -> _Kind:
     middle = float(np.sqrt(largest) * np.sqrt(np.min(positive, initial=largest)))
 
     if word == "ridge":
+        share = square / middle
         return _Kind(
             Gains(
-                lambda x: square * x / (square * x + middle * (1 - x)),
-                lambda x: square * middle / (square * x + middle * (1 - x)) ** 2,
+                lambda x: share * x / (share * x + 1 - x),
+                lambda x: share / (share * x + 1 - x) ** 2,
             ),
             lambda x: middle * (1 - x) / x,
             lambda lam: middle / (middle + lam),
