@@ -291,6 +291,16 @@ def test_the_monotone_rule_stops_at_the_first_step_that_is_not_known_to_help():
     np.testing.assert_array_equal(found.x, seen[-1])
 
 
+@pytest.mark.parametrize("options", [{"noise": 1e-12}, {"stop": "ncp"}])
+def test_a_system_that_is_solved_before_the_rule_stops_is_said_to_be_solved(options):
+    matrix = np.linspace(1, 2, 5)[None] if "stop" in options else A[:4]
+    found = fg.solve(matrix, matrix @ np.ones(matrix.shape[1]), **options)
+    assert found.converged
+    assert found.residual <= 1e-6
+    assert found.status.startswith("converged: solved to 1e-06 before the")
+    assert np.isnan(found.stop_epochs).all()
+
+
 # -------------------------------------------------------------------------------------------------- weights, bad input
 
 

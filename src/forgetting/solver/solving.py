@@ -246,10 +246,9 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         measured = method.measure() if loop.measured is None or loop.unchecked else loop.measured
     x, rule = np.array(method.x), loop.rule
     if rule is not None and ending != "diverged":
-        x = rule.result(x)
-        measured = Accuracy(
-            float(np.max(norms(request.system.sweeper.gap(request.system.b, x)) / method.sizes)), np.inf
-        )
+        x = rule.result(x, solved=ending == "solved")
+        residual = float(np.max(norms(request.system.sweeper.gap(request.system.b, x)) / method.sizes))
+        measured = Accuracy(residual, measured.left if ending == "solved" else np.inf)
     if ending in ("epochs", "steps", "seconds", "callback") and measured.left <= loop.allowed():
         ending = "solved"
     damped = request.system.damp > 0
@@ -342,6 +341,10 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     residual, allowed = measured.residual, loop.allowed()
     if loop.rule is not None and ending not in ("solved", "diverged", "contradiction"):
         return _ruled(ending, loop, loop.rule, residual, loop.method.off(loop.rule.result(loop.method.x)))
+    if ending == "solved" and loop.rule is not None:
+        return (
+            f"converged: solved to {allowed:.2g} before {loop.rule.title} stopped x; relative residual {residual:.2g},"
+        )
     if ending == "solved" and residual > allowed:
         system = loop.method.system
         return (

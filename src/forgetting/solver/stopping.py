@@ -180,8 +180,8 @@ class Rule(ABC):
         least = self._ratio(np.sum(np.abs(gap.reshape(len(gap), -1)[self.counted]) ** 2, axis=0))
         return self.running & (least > self.tau**2)
 
-    def result(self, x: Array) -> Array:
-        """x, where right-hand sides were stopped that of their epochs."""
+    def result(self, x: Array, *, solved: bool = False) -> Array:
+        """x, where right-hand sides were stopped that of their epochs; `solved` says that x solves all of them."""
         stopped = ~self.running
         if not stopped.any():
             return x
@@ -298,9 +298,9 @@ class Periodogram(Rule):
         over = running & (epoch - self.best >= np.maximum(LONGEST, self.best / 2))
         self.epochs[over] = self.best[over]
 
-    def result(self, x: Array) -> Array:
-        """x of the least distance so far."""
-        return self.kept.copy()
+    def result(self, x: Array, *, solved: bool = False) -> Array:
+        """x of the least distance so far; that of a solve to the tolerance where the rule did not stop."""
+        return super().result(x) if solved else self.kept.copy()
 
     def stalled(self, length: float) -> bool:
         return False
