@@ -343,6 +343,14 @@ BAD = {
 }
 MISFITS = {
     "monotone": ({"noise": 0.1, "stop": "monotone"}, "stop='monotone' is for methods that make all steps of an epoch"),
+    "monotone, exact rows": (
+        {"noise": [0, 0.1] * 30, "stop": "monotone", "method": "sirt"},
+        r"stop='monotone' is for .* \(no inequalities, sets or exact rows\)",
+    ),
+    "monotone, sets": (
+        {"noise": 0.1, "stop": "monotone", "method": "sirt", "sets": fg.Ball(np.zeros(20), 1.0)},
+        r"stop='monotone' is for .* \(no inequalities, sets or exact rows\)",
+    ),
     "exact rows": ({"noise": [0, 0.1] * 30, "method": "multipliers"}, "row 0 has none, which needs method='kaczmarz'"),
     "exact rows, streamed": (
         {"A": Sliced(A), "noise": [0.1, 0] * 30, "memory": 4 * 9 * 320, "blocks": 9},

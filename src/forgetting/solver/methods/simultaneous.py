@@ -88,7 +88,9 @@ class Sirt(KaczmarzMethod):
 
     @property
     def simultaneous_weights(self) -> tuple[Array, Array] | None:
-        return (self.row_weights, self.column_weights(0)) if self._sweeper.num_blocks == 1 else None
+        if self._sweeper.num_blocks > 1 or not self.by_equations:
+            return None
+        return self.row_weights, self.column_weights(0)
 
     def _steps(self, visits: IntArray) -> Array:
         sweeper, x, b = self._sweeper, self.iterate.x, self.system.b
