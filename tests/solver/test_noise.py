@@ -122,6 +122,14 @@ def test_rows_without_noise_hold_to_the_tolerance_and_do_not_count(bounds):
     assert warm.stop_epochs[0] > 0  # the noisy rows are solved by x0, the others are not
 
 
+def test_rows_without_noise_that_contradict_each_other_are_said_to_keep_the_rule_from_stopping():
+    matrix, side = np.vstack([A, A[:1]]), np.append(b, b[0] + 1)
+    found = fg.solve(matrix, side, noise=[0.0] + [10.0] * 59 + [0.0], maxiter=5)
+    assert not found.converged
+    left = np.linalg.norm((side - matrix @ found.x)[[0, 60]]) / np.linalg.norm(side[[0, 60]])
+    assert f"rows without noise have the relative residual {left:.2g}, above 1e-06" in found.status
+
+
 def test_no_noise_at_all_is_an_ordinary_solve():
     consistent = A @ X[:, 0]
     plain = fg.solve(A, consistent)
