@@ -309,6 +309,16 @@ def test_a_system_that_is_solved_before_the_rule_stops_is_said_to_be_solved(opti
     assert np.isnan(found.stop_epochs).all()
 
 
+@pytest.mark.parametrize(
+    ("name", "other"), [("noise", None), ("noise", 0.1), ("stop", "ncp"), ("tau", 1.5), ("residual_shape", (6, 10))]
+)
+def test_a_checkpoint_of_another_rule_is_refused_by_the_name_of_what_differs(name, other, tmp_path):
+    options = {"noise": 0.01, "maxiter": 2, "checkpoint": tmp_path / "state.npz"}
+    fg.solve(A, b, **options)
+    with pytest.raises(InvalidInputError, match=f"another solve: {name} differs"):
+        fg.solve(A, b, **options | {name: other})
+
+
 # -------------------------------------------------------------------------------------------------- weights, bad input
 
 

@@ -50,10 +50,10 @@ class Stopping:
     unit: int = 1
 
     @property
-    def mark(self) -> str:
-        """A text that checkpoints compare."""
-        known = "" if self.noise is None else fingerprint(self.noise.sigma, self.noise.exact).hex()
-        return f"{self.rule.name} {known} {self.tau} {self.layout}"
+    def marks(self) -> dict[str, str]:
+        """Texts that checkpoints compare, by the names of arguments."""
+        noise = "none" if self.noise is None else fingerprint(self.noise.sigma, self.noise.exact).hex()
+        return {"noise": noise, "stop": self.rule.name, "tau": repr(self.tau), "residual_shape": repr(self.layout)}
 
     def of(self, method: Method, start: Array) -> Rule:
         """The rule at its start."""
