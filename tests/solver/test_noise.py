@@ -165,6 +165,11 @@ def test_noise_that_is_too_small_is_said():
     assert np.isnan(found.stop_epochs).all()
 
 
+def test_the_residual_of_a_damped_solution_above_the_noise_is_said_to_be_damped():
+    found = fg.solve(A, b, noise=2 * SIGMA, damp=50.0)
+    assert "noise= is too small or damp= too large, the least-squares residual with damp is above it" in found.status
+
+
 def test_a_stop_off_the_sets_is_no_solution():
     box, ball = fg.Box(np.zeros(20), np.full(20, 9.0)), fg.Ball(np.full(20, -1.0), 4.6)
     found = fg.solve(A, b, noise=40 * SIGMA, sets=[box, ball], x0=np.full(20, 5.0), relaxation="auto")

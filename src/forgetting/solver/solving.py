@@ -408,13 +408,16 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float, off: float) -> 
     count = int(np.count_nonzero(rule.running))
     many = f" for {count} of {len(rule.epochs)} right-hand sides" if len(rule.epochs) > 1 else ""
     over = " over the constraints" if loop.method.least_squares and loop.method.system.limited else ""
+    damped = bool(loop.method.system.damp)
+    small = "noise= is too small" + " or damp= too large" * damped
+    over += " with damp" * damped
     reasons = {
         "epochs": f"maxiter = {loop.stops.epochs} reached",
         "steps": f"{_plural(str(loop.stops.steps), 'visit')} made",
         "seconds": f"seconds = {loop.stops.seconds or 0:g} reached",
         "callback": "ended by the callback",
         "least squares": "x is the least-squares solution",
-        "out of reach": f"noise= is too small, the least-squares residual{over} is above it",
+        "out of reach": f"{small}, the least-squares residual{over} is above it",
         "above the noise": "the residual falls no more; noise= may be too small, or the rows contradict each other",
     }
     return f"stopped: {reasons[ending]}; {rule.title} did not stop x{many}{rule.distance()}; {last}"
