@@ -165,9 +165,13 @@ def test_simultaneous_methods_say_what_they_need():
         fg.solve(A, B, method="sart")
     with pytest.raises(NotSupportedError, match="method='sirt' makes the steps of all rows at once"):
         fg.solve(A, B, method="sirt", blocks=3)
-    for options, message in (({"average": 2}, "leave average= out"), ({"nearest": True}, "leave nearest=True out")):
+    for options, message in (
+        ({"average": 2}, "leave average= out"),
+        ({"nearest": True}, "leave nearest=True out"),
+        ({"relations": ">="}, "leave method='sirt' out"),
+    ):
         with pytest.raises(NotSupportedError, match=message):
-            fg.solve(A, B, method="sirt", **options)
+            fg.solve(A, B[:, 0], method="sirt", **options)
 
 
 # ---------------------------------------------------------------------------------------------------------- callbacks

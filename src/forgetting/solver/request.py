@@ -254,7 +254,8 @@ def as_request(
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
     sweeper, words = _divided(matrix, side, blocks, chosen is not None or by_rows or limited, budget, options)
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
-        raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
+        given = f"method={method!r}" if simultaneous else "blocks="
+        raise NotSupportedError(f"inequalities are visited row by row; leave {given} out")
     if chosen is None:  # rows that are all zero have no weights
         chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
     exact = None if known is None else _exact(matrix, side, known, method, damp, limits)
