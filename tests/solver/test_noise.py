@@ -352,6 +352,8 @@ BAD = {
     "vanishing": ({"noise": 1e-300}, "noise: the square of 1e-300 vanishes"),
     "overflowing": ({"noise": [1e250] * 60}, r"noise: the square of 1e\+250 overflows"),
     "unequal": ({"noise": [0.1] * 59 + [1e-300]}, "the number of row 59 is 1e-300 and the largest 0.1, too"),
+    "noise, large A": ({"A": A * 1e100, "noise": [1e-99] + [1.0] * 59}, "A times max.noise. / noise: .* overflow"),
+    "weights, large A": ({"A": A * 1e100, "weights": [1e200] * 60}, r"A times sqrt.weights.: .* overflow when squared"),
     "both": ({"noise": 0.1, "weights": np.ones(60)}, "noise= and weights= together"),
     "weights, length": ({"weights": np.ones(5)}, r"weights: expected one number for each of 60 rows, got shape \(5,\)"),
     "weights, negative": ({"weights": -np.ones(60)}, "weights: the number of row 0 is -1"),

@@ -17,6 +17,7 @@ from forgetting.core.arrays import (
     as_index,
     as_kind,
     as_number,
+    check_finite,
     is_sparse,
     numbers,
     real_array,
@@ -190,7 +191,12 @@ def as_request(
     factors = as_weights(weights, count) if weights is not None else factors
     factors = np.repeat(factors, unit) if weights is not None and factors is not None else factors
     matrix = scaled(matrix, factors)
-    side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
+    if factors is not None:
+        side = np.ascontiguousarray((side.T * factors).T)
+        named = "sqrt(weights)" if weights is not None else "max(noise) / noise"
+        check_finite(side, f"b times {named}", squares=True)
+        if isinstance(matrix, Rows):
+            check_finite(matrix.matrix, f"A times {named}", squares=True)
     stopping = as_stopping(stop, known, tau, tol, residual_shape, count)
     if unit > 1 and stopping is not None:
         stopping = replace(stopping, unit=unit)
