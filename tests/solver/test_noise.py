@@ -122,6 +122,14 @@ def test_rows_without_noise_hold_to_the_tolerance_and_do_not_count(bounds):
     assert warm.stop_epochs[0] > 0  # the noisy rows are solved by x0, the others are not
 
 
+def test_rows_without_noise_that_contradict_each_other_are_said_to_keep_the_rule_from_stopping():
+    matrix, side = np.vstack([A, A[:1]]), np.append(b, b[0] + 1)
+    found = fg.solve(matrix, side, noise=[0.0] + [10.0] * 59 + [0.0], maxiter=5)
+    assert not found.converged
+    left = np.linalg.norm((side - matrix @ found.x)[[0, 60]]) / np.linalg.norm(side[[0, 60]])
+    assert f"rows without noise have the relative residual {left:.2g}, above 1e-06" in found.status
+
+
 def test_no_noise_at_all_is_an_ordinary_solve():
     consistent = A @ X[:, 0]
     plain = fg.solve(A, consistent)
@@ -155,6 +163,11 @@ def test_noise_that_is_too_small_is_said():
     assert not found.converged
     assert "noise= is too small, the least-squares residual is above it" in found.status
     assert np.isnan(found.stop_epochs).all()
+
+
+def test_the_residual_of_a_damped_solution_above_the_noise_is_said_to_be_damped():
+    found = fg.solve(A, b, noise=2 * SIGMA, damp=50.0)
+    assert "noise= is too small or damp= too large, the least-squares residual with damp is above it" in found.status
 
 
 def test_a_stop_off_the_sets_is_no_solution():
@@ -291,6 +304,26 @@ def test_the_monotone_rule_stops_at_the_first_step_that_is_not_known_to_help():
     np.testing.assert_array_equal(found.x, seen[-1])
 
 
+@pytest.mark.parametrize("options", [{"noise": 1e-12}, {"stop": "ncp"}])
+def test_a_system_that_is_solved_before_the_rule_stops_is_said_to_be_solved(options):
+    matrix = np.linspace(1, 2, 5)[None] if "stop" in options else A[:4]
+    found = fg.solve(matrix, matrix @ np.ones(matrix.shape[1]), **options)
+    assert found.converged
+    assert found.residual <= 1e-6
+    assert found.status.startswith("converged: solved to 1e-06 before the")
+    assert np.isnan(found.stop_epochs).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("noise", None), ("noise", 0.1), ("stop", "ncp"), ("tau", 1.5), ("residual_shape", (6, 10))]
+)
+def test_a_checkpoint_of_another_rule_is_refused_by_the_name_of_what_differs(name, other, tmp_path):
+    options = {"noise": 0.01, "maxiter": 2, "checkpoint": tmp_path / "state.npz"}
+    fg.solve(A, b, **options)
+    with pytest.raises(InvalidInputError, match=f"another solve: {name} differs"):
+        fg.solve(A, b, **options | {name: other})
+
+
 # -------------------------------------------------------------------------------------------------- weights, bad input
 
 
@@ -316,6 +349,11 @@ BAD = {
     "complex": ({"noise": 0.1j}, "noise must be a number"),
     "word": ({"noise": "relative"}, r"noise: expected a number, one for each row, or \('relative', 0.05\)"),
     "level": ({"noise": ("relative", -0.1)}, "relative level must be at least 0"),
+    "vanishing": ({"noise": 1e-300}, "noise: the square of 1e-300 vanishes"),
+    "overflowing": ({"noise": [1e250] * 60}, r"noise: the square of 1e\+250 overflows"),
+    "unequal": ({"noise": [0.1] * 59 + [1e-300]}, "the number of row 59 is 1e-300 and the largest 0.1, too"),
+    "noise, large A": ({"A": A * 1e100, "noise": [1e-99] + [1.0] * 59}, "A times max.noise. / noise: .* overflow"),
+    "weights, large A": ({"A": A * 1e100, "weights": [1e200] * 60}, r"A times sqrt.weights.: .* overflow when squared"),
     "both": ({"noise": 0.1, "weights": np.ones(60)}, "noise= and weights= together"),
     "weights, length": ({"weights": np.ones(5)}, r"weights: expected one number for each of 60 rows, got shape \(5,\)"),
     "weights, negative": ({"weights": -np.ones(60)}, "weights: the number of row 0 is -1"),
@@ -330,6 +368,14 @@ BAD = {
 }
 MISFITS = {
     "monotone": ({"noise": 0.1, "stop": "monotone"}, "stop='monotone' is for methods that make all steps of an epoch"),
+    "monotone, exact rows": (
+        {"noise": [0, 0.1] * 30, "stop": "monotone", "method": "sirt"},
+        r"stop='monotone' is for .* \(no inequalities, sets or exact rows\)",
+    ),
+    "monotone, sets": (
+        {"noise": 0.1, "stop": "monotone", "method": "sirt", "sets": fg.Ball(np.zeros(20), 1.0)},
+        r"stop='monotone' is for .* \(no inequalities, sets or exact rows\)",
+    ),
     "exact rows": ({"noise": [0, 0.1] * 30, "method": "multipliers"}, "row 0 has none, which needs method='kaczmarz'"),
     "exact rows, streamed": (
         {"A": Sliced(A), "noise": [0.1, 0] * 30, "memory": 4 * 9 * 320, "blocks": 9},

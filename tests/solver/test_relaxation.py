@@ -138,6 +138,23 @@ def test_sirt_and_sart_are_their_formulas(make, bounds):
         np.testing.assert_allclose(single.x, x[:, 0], atol=1e-10)
 
 
+@pytest.mark.parametrize("rows", [1, 4, 16])
+@pytest.mark.parametrize("signs", [False, True])
+def test_sart_comes_nearer_to_the_solution_where_the_sums_of_columns_nearly_vanish(rows, signs):
+    rng, places = np.random.default_rng(5), np.arange(100)
+    kernel = np.exp(-0.5 * ((places[:, None] - places) / 2) ** 2)
+    kernel = kernel * rng.choice([-1.0, 1.0], kernel.shape) if signs else kernel
+    views = [np.abs(kernel[start : start + rows]).sum(axis=0) for start in range(0, 100, rows)]
+    truth, largest, errors = np.sin(places / 9), np.max(views, axis=0), [np.inf]
+
+    def nearer(x):
+        errors.append(np.sum(largest * (x - truth) ** 2))
+        assert errors[-1] <= errors[-2]
+
+    found = fg.solve(kernel, kernel @ truth, method="sart", blocks=rows, maxiter=60, tol=0, callback=nearer)
+    assert found.residual < 0.2
+
+
 def test_sart_takes_views_from_the_layout_of_the_residual():
     by_shape = fg.solve(A, B[:, 0], method="sart", residual_shape=(4, 6), maxiter=3)
     np.testing.assert_array_equal(by_shape.x, fg.solve(A, B[:, 0], method="sart", blocks=6, maxiter=3).x)
@@ -148,9 +165,13 @@ def test_simultaneous_methods_say_what_they_need():
         fg.solve(A, B, method="sart")
     with pytest.raises(NotSupportedError, match="method='sirt' makes the steps of all rows at once"):
         fg.solve(A, B, method="sirt", blocks=3)
-    for options, message in (({"average": 2}, "leave average= out"), ({"nearest": True}, "leave nearest=True out")):
+    for options, message in (
+        ({"average": 2}, "leave average= out"),
+        ({"nearest": True}, "leave nearest=True out"),
+        ({"relations": ">="}, "leave method='sirt' out"),
+    ):
         with pytest.raises(NotSupportedError, match=message):
-            fg.solve(A, B, method="sirt", **options)
+            fg.solve(A, B[:, 0], method="sirt", **options)
 
 
 # ---------------------------------------------------------------------------------------------------------- callbacks

@@ -118,10 +118,10 @@ class Checkpoint:
         """Raise if the file belongs to another system or to other settings."""
         if not isinstance(marks, dict):
             marks = {}
-        for name, now in self.marks.items():
-            then = marks.get(name)
+        for name in {**self.marks, **marks}:  # the file may have a rule where there is none now
+            then, now = marks.get(name), self.marks.get(name)
             if then != now:
-                short = isinstance(then, str) and len(then) + len(now) < 80
+                short = isinstance(then, str) and isinstance(now, str) and len(then) + len(now) < 80
                 values = f" ({then} in the file, {now} now)" if short else ""
                 raise InvalidInputError(
                     f"{self.path} holds the state of another solve: {name} differs{values}; give the same arguments, "
@@ -205,7 +205,7 @@ def as_checkpoint(path: str | PathLike[str], every: float, request: SolveRequest
     if not request.relaxation.constant:
         marks["relaxation"] = request.relaxation.mark
     if request.stopping is not None:
-        marks["noise"] = request.stopping.mark
+        marks |= request.stopping.marks
     return Checkpoint(as_path(path, "checkpoint"), marks, every)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray, as_number, real_array
+from forgetting.core.numerical import VANISHING
 from forgetting.errors import InvalidInputError
 from forgetting.files.row_sources import RowSource, Scaled
 from forgetting.solver.block_sweeper import BlockSweeper
@@ -15,6 +16,7 @@ from forgetting.solver.rows import Limits, Rows
 from forgetting.solver.sweepers import Iterate
 
 TOGETHER = 1024  # rows without noise onto whose common solutions x is projected at once
+FARTHEST = 1e100  # times the least noise of a row that the largest may be
 TURNS = 50  # between such blocks and the bounds, at most
 
 
@@ -48,18 +50,36 @@ def as_noise(noise: Any, b: Array) -> tuple[Noise | None, Array | None]:
             )
         level = as_number(noise[1], "noise, the relative level", least=0)
         sigma = level * np.linalg.norm(columns, axis=0) / np.sqrt(len(b))
-        return (Noise(sigma, none) if sigma.any() else None), None
+        return (Noise(_squared(sigma), none) if sigma.any() else None), None
     if np.ndim(noise) == 0:
         number = as_number(noise, "noise", least=0)
-        return (Noise(np.full(outputs, number), none) if number else None), None
+        return (Noise(_squared(np.full(outputs, number)), none) if number else None), None
     given = _of_rows(noise, "noise", len(b))
     if not given.any():
         return None, None
     noisy = given > 0
     unit = float(given[noisy].max())  # of the noisiest row, whose factor is 1
+    least = int(np.argmin(np.where(noisy, given, np.inf)))
+    if unit / FARTHEST > given[least]:
+        raise InvalidInputError(
+            f"noise: the number of row {least} is {given[least]:.2g} and the largest {unit:.2g}, too different to "
+            "weigh both; give 0 for a row without noise"
+        )
     factors = np.where(noisy, unit / np.where(noisy, given, 1.0), 1.0)
     exact = np.flatnonzero(~noisy).astype(np.int64)
-    return Noise(np.full(outputs, unit), exact), None if (factors == 1).all() else factors
+    return Noise(_squared(np.full(outputs, unit)), exact), None if (factors == 1).all() else factors
+
+
+def _squared(sigma: Array) -> Array:
+    """The standard deviations, whose squares are numbers."""
+    positive = sigma[sigma > 0]
+    least, largest = float(positive.min()), float(positive.max())
+    if not VANISHING**0.5 < least <= largest < VANISHING**-0.5:
+        odd, word = (largest, "overflows") if largest >= VANISHING**-0.5 else (least, "vanishes")
+        raise InvalidInputError(
+            f"noise: the square of {odd:.2g} {word}; rescale A, b and noise, or give 0 for no noise"
+        )
+    return sigma
 
 
 def as_weights(weights: Any, count: int) -> Array | None:

@@ -17,6 +17,7 @@ from forgetting.core.arrays import (
     as_index,
     as_kind,
     as_number,
+    check_finite,
     is_sparse,
     numbers,
     real_array,
@@ -190,7 +191,12 @@ def as_request(
     factors = as_weights(weights, count) if weights is not None else factors
     factors = np.repeat(factors, unit) if weights is not None and factors is not None else factors
     matrix = scaled(matrix, factors)
-    side = side if factors is None else np.ascontiguousarray((side.T * factors).T)
+    if factors is not None:
+        side = np.ascontiguousarray((side.T * factors).T)
+        named = "sqrt(weights)" if weights is not None else "max(noise) / noise"
+        check_finite(side, f"b times {named}", squares=True)
+        if isinstance(matrix, Rows):
+            check_finite(matrix.matrix, f"A times {named}", squares=True)
     stopping = as_stopping(stop, known, tau, tol, residual_shape, count)
     if unit > 1 and stopping is not None:
         stopping = replace(stopping, unit=unit)
@@ -254,7 +260,8 @@ def as_request(
         raise NotSupportedError("method='averaged' visits rows; leave blocks= out")
     sweeper, words = _divided(matrix, side, blocks, chosen is not None or by_rows or limited, budget, options)
     if isinstance(sweeper, BlockSweeper) and len(limits.relations):
-        raise NotSupportedError("inequalities are visited row by row; leave blocks= out")
+        given = f"method={method!r}" if simultaneous else "blocks="
+        raise NotSupportedError(f"inequalities are visited row by row; leave {given} out")
     if chosen is None:  # rows that are all zero have no weights
         chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
     exact = None if known is None else _exact(matrix, side, known, method, damp, limits)

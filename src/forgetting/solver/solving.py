@@ -246,10 +246,9 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         measured = method.measure() if loop.measured is None or loop.unchecked else loop.measured
     x, rule = np.array(method.x), loop.rule
     if rule is not None and ending != "diverged":
-        x = rule.result(x)
-        measured = Accuracy(
-            float(np.max(norms(request.system.sweeper.gap(request.system.b, x)) / method.sizes)), np.inf
-        )
+        x = rule.result(x, solved=ending == "solved")
+        residual = float(np.max(norms(request.system.sweeper.gap(request.system.b, x)) / method.sizes))
+        measured = Accuracy(residual, measured.left if ending == "solved" else np.inf)
     if ending in ("epochs", "steps", "seconds", "callback") and measured.left <= loop.allowed():
         ending = "solved"
     damped = request.system.damp > 0
@@ -342,6 +341,10 @@ def _status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None)
     residual, allowed = measured.residual, loop.allowed()
     if loop.rule is not None and ending not in ("solved", "diverged", "contradiction"):
         return _ruled(ending, loop, loop.rule, residual, loop.method.off(loop.rule.result(loop.method.x)))
+    if ending == "solved" and loop.rule is not None:
+        return (
+            f"converged: solved to {allowed:.2g} before {loop.rule.title} stopped x; relative residual {residual:.2g},"
+        )
     if ending == "solved" and residual > allowed:
         system = loop.method.system
         return (
@@ -405,13 +408,16 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float, off: float) -> 
     count = int(np.count_nonzero(rule.running))
     many = f" for {count} of {len(rule.epochs)} right-hand sides" if len(rule.epochs) > 1 else ""
     over = " over the constraints" if loop.method.least_squares and loop.method.system.limited else ""
+    damped = bool(loop.method.system.damp)
+    small = "noise= is too small" + " or damp= too large" * damped
+    over += " with damp" * damped
     reasons = {
         "epochs": f"maxiter = {loop.stops.epochs} reached",
         "steps": f"{_plural(str(loop.stops.steps), 'visit')} made",
         "seconds": f"seconds = {loop.stops.seconds or 0:g} reached",
         "callback": "ended by the callback",
         "least squares": "x is the least-squares solution",
-        "out of reach": f"noise= is too small, the least-squares residual{over} is above it",
+        "out of reach": f"{small}, the least-squares residual{over} is above it",
         "above the noise": "the residual falls no more; noise= may be too small, or the rows contradict each other",
     }
     return f"stopped: {reasons[ending]}; {rule.title} did not stop x{many}{rule.distance()}; {last}"

@@ -50,10 +50,10 @@ class Stopping:
     unit: int = 1
 
     @property
-    def mark(self) -> str:
-        """A text that checkpoints compare."""
-        known = "" if self.noise is None else fingerprint(self.noise.sigma, self.noise.exact).hex()
-        return f"{self.rule.name} {known} {self.tau} {self.layout}"
+    def marks(self) -> dict[str, str]:
+        """Texts that checkpoints compare, by the names of arguments."""
+        noise = "none" if self.noise is None else fingerprint(self.noise.sigma, self.noise.exact).hex()
+        return {"noise": noise, "stop": self.rule.name, "tau": repr(self.tau), "residual_shape": repr(self.layout)}
 
     def of(self, method: Method, start: Array) -> Rule:
         """The rule at its start."""
@@ -113,6 +113,7 @@ class Rule(ABC):
         self.number = int(np.count_nonzero(self.counted))
         sides = np.linalg.norm(system.b.reshape(len(system.b), -1)[self.exact], axis=0)
         self.sides = np.where(sides > 0, sides, system.sizes)
+        self.missing = np.zeros(outputs)  # the last `missed` of each right-hand side
 
     @property
     def blind(self) -> bool:
@@ -149,7 +150,8 @@ class Rule(ABC):
     def decide(self, epoch: float, x: Array, gap: Array) -> None:
         """Stop the right-hand sides whose residuals are small enough."""
         noise, tol = self.settings.noise, self.settings.tol
-        ended = (self.left <= self.tau**2) & (self.missed(gap) <= tol)
+        self.missing = self.missed(gap)
+        ended = (self.left <= self.tau**2) & (self.missing <= tol)
         if noise is not None and not noise.sigma.all():  # right-hand sides that are 0 have no relative noise
             ended &= (noise.sigma > 0) | (np.linalg.norm(gap, axis=0) <= tol * self.system.sizes)
         self._stop(ended & self.running, epoch, x)
@@ -180,8 +182,8 @@ class Rule(ABC):
         least = self._ratio(np.sum(np.abs(gap.reshape(len(gap), -1)[self.counted]) ** 2, axis=0))
         return self.running & (least > self.tau**2)
 
-    def result(self, x: Array) -> Array:
-        """x, where right-hand sides were stopped that of their epochs."""
+    def result(self, x: Array, *, solved: bool = False) -> Array:
+        """x, where right-hand sides were stopped that of their epochs; `solved` says that x solves all of them."""
         stopped = ~self.running
         if not stopped.any():
             return x
@@ -199,7 +201,9 @@ class Rule(ABC):
         """What is left beside what the rule allows, in words."""
         left = self.left[self.running & np.isfinite(self.left)]
         worst = f": the residual is {sqrt(left.max()):.4g} times the noise (tau = {self.tau:g})" if len(left) else ""
-        return worst
+        missing, tol = float(self.missing[self.running].max(initial=0.0)), self.settings.tol
+        exact = f", and rows without noise have the relative residual {missing:.2g}, above {tol:.2g}"
+        return worst + (exact if missing > tol else "")
 
     @abstractmethod
     def reason(self) -> str:
@@ -207,13 +211,14 @@ class Rule(ABC):
 
     def arrays(self) -> dict[str, Array]:
         """The numbers from which to go on, for checkpoints."""
-        numbers = {"epochs": self.epochs, "kept": self.kept, "left": self.left}
+        numbers = {"epochs": self.epochs, "kept": self.kept, "left": self.left, "missing": self.missing}
         numbers |= {"ratios": np.array(self.ratios, dtype=np.float64), "path": np.array([self.path])}
         return {**numbers, "since": np.array([self.since])}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Go on from what `arrays` gave."""
-        self.epochs, self.kept, self.left = (arrays[name].copy() for name in ("epochs", "kept", "left"))
+        self.epochs, self.kept = arrays["epochs"].copy(), arrays["kept"].copy()
+        self.left, self.missing = arrays["left"].copy(), arrays["missing"].copy()
         self.ratios, self.path = arrays["ratios"].tolist(), float(arrays["path"][0])
         self.since = int(arrays["since"][0])
 
@@ -298,9 +303,9 @@ class Periodogram(Rule):
         over = running & (epoch - self.best >= np.maximum(LONGEST, self.best / 2))
         self.epochs[over] = self.best[over]
 
-    def result(self, x: Array) -> Array:
-        """x of the least distance so far."""
-        return self.kept.copy()
+    def result(self, x: Array, *, solved: bool = False) -> Array:
+        """x of the least distance so far; that of a solve to the tolerance where the rule did not stop."""
+        return super().result(x) if solved else self.kept.copy()
 
     def stalled(self, length: float) -> bool:
         return False

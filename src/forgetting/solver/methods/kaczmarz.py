@@ -88,8 +88,13 @@ class KaczmarzMethod(Method):
         return seen
 
     @property
-    def by_rows(self) -> bool:
+    def by_equations(self) -> bool:
+        """Whether no step leads to a set or to the solutions of rows without noise."""
         return not self.system.sets and self.system.exact is None
+
+    @property
+    def by_rows(self) -> bool:
+        return self.by_equations
 
     @property
     def simultaneous_weights(self) -> tuple[Array, Array] | None:

@@ -14,6 +14,7 @@ from forgetting.solver.methods.kaczmarz import KaczmarzMethod
 from forgetting.solver.rows import Rows
 
 COLUMN_SUMS = 2.0**27  # bytes for those of blocks that are kept
+UNEVEN = 0.25  # of the largest sum of a column over blocks, below which weights of blocks may magnify errors
 
 
 @register
@@ -53,12 +54,30 @@ class Sirt(KaczmarzMethod):
     def _column_weights(self) -> dict[int, Array]:
         return {}
 
+    def _column_sums(self, block: int) -> Array:
+        order = self._sweeper.blocks[block]
+        return self.absolute.combined(np.ones(len(order)), order)
+
+    @cached_property
+    def _common_weights(self) -> Array | None:
+        """1 / the largest sum of a column over blocks, if some block has a sum that is much smaller; else None.
+
+        Steps with weights D of their own may lead away from a solution block by block, and without end. With one D for
+        all, none leads away from it in the norm of D^(-1).
+        """
+        least, largest = np.full(self._sweeper.shape[1], np.inf), np.zeros(self._sweeper.shape[1])
+        for block in range(self._sweeper.num_blocks):
+            sums = self._column_sums(block)
+            least, largest = np.minimum(least, np.where(sums > 0, sums, np.inf)), np.maximum(largest, sums)
+        return _inverses(largest) if (least < UNEVEN * largest).any() else None
+
     def column_weights(self, block: int) -> Array:
         """1 / sum |a_ij| over the rows i of a block, and 0 for columns of zeros; kept as long as memory lasts."""
+        if self._common_weights is not None:
+            return self._common_weights
         kept = self._column_weights.get(block)
         if kept is None:
-            order = self._sweeper.blocks[block]
-            kept = _inverses(self.absolute.combined(np.ones(len(order)), order))
+            kept = _inverses(self._column_sums(block))
             if 8.0 * len(kept) * (len(self._column_weights) + 1) <= COLUMN_SUMS:
                 self._column_weights[block] = kept
         return kept
@@ -69,7 +88,9 @@ class Sirt(KaczmarzMethod):
 
     @property
     def simultaneous_weights(self) -> tuple[Array, Array] | None:
-        return (self.row_weights, self.column_weights(0)) if self._sweeper.num_blocks == 1 else None
+        if self._sweeper.num_blocks > 1 or not self.by_equations:
+            return None
+        return self.row_weights, self.column_weights(0)
 
     def _steps(self, visits: IntArray) -> Array:
         sweeper, x, b = self._sweeper, self.iterate.x, self.system.b
@@ -90,11 +111,12 @@ class Sirt(KaczmarzMethod):
 class Sart(Sirt):
     """The simultaneous algebraic reconstruction technique (Andersen and Kak 1984): SIRT's step for one view at a time.
 
-    The rows of a view are a block: all lie in `blocks`, which has to be given, or follows from `residual_shape`.
+    The rows of a view are a block: all lie in `blocks`, which has to be given, or follows from `residual_shape`. Where
+    the sum of a column in a view is below a quarter of that in another one, C has the largest sums over all views.
     """
 
     name = "sart"
 
 
 def _inverses(sums: Array) -> Array:
-    return np.divide(1.0, sums, out=np.zeros(len(sums)), where=sums > 0)
+    return np.divide(1.0, sums, out=np.zeros(len(sums)), where=sums > np.finfo(np.float64).tiny)
