@@ -272,3 +272,14 @@ def test_objectives_are_those_of_a_quadratic_program(seed):
     solution = given.solve(method="active-set")
     assert np.sum((M @ solution.x - c) ** 2) <= np.sum((M @ x - c) ** 2) + 1e-6 * np.sum(c**2)
     np.testing.assert_allclose(solution.x, x, rtol=0, atol=1e-4 * (1 + np.linalg.norm(x)))
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_the_units_of_the_matrix_do_not_matter_to_the_active_set(size):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((30, 8)), rng.standard_normal(30)
+    for damp in (0.0, 0.3):
+        plain, scaled = (fg.solve(s * A, s * b, bounds=(0, 1), damp=s * damp) for s in (1.0, size))
+        assert max(scaled.error, plain.error) <= 1e-11
+        assert scaled.epochs == plain.epochs
+        np.testing.assert_allclose(scaled.x, plain.x, rtol=0, atol=1e-12)

@@ -160,8 +160,9 @@ class ActiveSet(Constrained):
         if found is None or not found.curvature:
             return None
         size = norm(self.x) or 1.0
-        rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size) / found.curvature
-        return Distance((found.residual + rounding) / size, rounding / size)
+        rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size)
+        error = (found.residual + rounding) / found.curvature / size
+        return Distance(error, error)  # a second sweep finds the same
 
 
 @register
