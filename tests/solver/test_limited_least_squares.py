@@ -274,6 +274,19 @@ def test_objectives_are_those_of_a_quadratic_program(seed):
     np.testing.assert_allclose(solution.x, x, rtol=0, atol=1e-4 * (1 + np.linalg.norm(x)))
 
 
+@pytest.mark.parametrize("damp", [0.0, 0.05])
+def test_projected_steps_go_on_while_columns_of_other_units_move_x(damp):
+    """Gradients along small columns are small from the start, and say nothing of x there."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A, b = rng.standard_normal((30, 12)) * np.logspace(0, -4, 12), rng.standard_normal(30)
+        solution = fg.solve(A, b, bounds=(0, np.inf), damp=damp, method="projected", maxiter=5000)
+        best = fg.solve(A, b, bounds=(0, np.inf), damp=damp, method="active-set").x
+        assert solution.converged, solution.status
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-5 * np.linalg.norm(best))
+        assert ("as far as its moves and the KKT residual tell" in solution.status) == (damp == 0)
+
+
 @pytest.mark.parametrize("size", [1e-8, 1e8])
 def test_the_units_of_the_matrix_do_not_matter_to_the_active_set(size):
     rng = np.random.default_rng(0)

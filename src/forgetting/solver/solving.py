@@ -427,6 +427,8 @@ def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     over = " and ".join(parts + ["sets"] * bool(system.sets))
     minimised = "|A x - b|^2" + (" + damp^2 |x - x0|^2" if system.damp else "")
     error = f", up to an estimated relative error of {known.error:.1g}" if known is not None else ""
+    if known is None and method.estimates:
+        error = ", as far as its moves and the KKT residual tell"
     words = f"x minimises {minimised} over the {over}{error}; relative residual {measured.residual:.4g}"
     least = getattr(method, "least", np.inf)
     if not system.damp and np.isfinite(least):

@@ -15,7 +15,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.errors import InfeasibleError
-from forgetting.solver.methods.base import Accuracy, Distance, Method, System, norm, register
+from forgetting.solver.methods.base import Accuracy, Distance, Method, Moves, System, norm, register
 from forgetting.solver.quadratic import Minimiser, least_squares_over
 
 POWERS = 12  # products to estimate the largest eigenvalue
@@ -182,12 +182,13 @@ class Projected(Constrained):
     by_epoch = True
     streams = True
     tells = True
+    estimates = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
         n = len(self.iterate.x)
         self.iterate.x = np.clip(self.iterate.x, self.low, self.high)
-        self.direction = np.zeros(n)
+        self.direction, self.moves = np.zeros(n), Moves(self.iterate.x)
         self.slack, self.gradient = np.zeros(len(system.b)), np.zeros(n)
         #: multipliers of rows and of sets, and what the last test found to be missed
         self.rows = np.zeros(len(system.b) if not self.equations.all() else 0)
@@ -339,6 +340,7 @@ class Projected(Constrained):
             self._penalise()
         elif self.count % RENEWED == 0:
             self._renew()
+        self.moves.add(self.iterate.x)
 
     def _iterate(self) -> None:
         free, chopped = self._free(self.gradient), self._chopped(self.gradient)
@@ -408,10 +410,10 @@ class Projected(Constrained):
         self._renew()
 
     def error(self) -> float | None:
-        """The KKT residual, as the kept gradient has it."""
-        if not self.curvature:
-            return None
-        return self._accuracy(self.slack, self.gradient).normal
+        """By the moves, and only where the KKT residual, as the kept gradient has it, is small as well."""
+        moved = self.moves.error()
+        normal = self._accuracy(self.slack, self.gradient).normal
+        return None if moved is None or normal is None else max(moved, normal)
 
     def _accuracy(self, gap: Array, gradient: Array) -> Accuracy:
         return self.judged(gap, self._stationarity(gradient), self._off(gap)[0] if self.penalised else 0.0)
@@ -419,7 +421,7 @@ class Projected(Constrained):
     def measure(self) -> Accuracy:
         gap, gradient = self._fresh()
         self.last_gap = self.system.sweeper.limits.missed(gap.copy())
-        measured = self._accuracy(gap, gradient)
+        measured = replace(self._accuracy(gap, gradient), error=self.moves.error())
         if not self.curvature:  # nothing was done yet
             measured = replace(measured, normal=None, each=None)
         return replace(measured, left=np.inf) if self.system.nearest else measured
@@ -432,12 +434,13 @@ class Projected(Constrained):
         rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size) / squared
         if rounding > 1e-3 * size:
             return None
-        return Distance((self._stationarity(self._fresh()[1]) + rounding) / size, rounding / size)
+        return Distance((self._stationarity(self._fresh()[1]) / squared + rounding) / size, rounding / size)
 
     def arrays(self) -> dict[str, Array]:
         numbers = np.array([self.curvature, self.row_penalty, self.set_penalty, self.before, self.count])
         return {
             **super().arrays(),
+            **self.moves.arrays(),
             "direction": self.direction,
             "slack": self.slack,
             "gradient": self.gradient,
@@ -450,4 +453,5 @@ class Projected(Constrained):
         super().restore(arrays)
         self.direction, self.slack, self.gradient = (arrays[k].copy() for k in ("direction", "slack", "gradient"))
         self.rows, self.cuts = arrays["rows"].copy(), arrays["cuts"].copy()
+        self.moves.restore(arrays)
         self.curvature, self.row_penalty, self.set_penalty, self.before, self.count = arrays["numbers"].tolist()
