@@ -274,6 +274,20 @@ def test_objectives_are_those_of_a_quadratic_program(seed):
     np.testing.assert_allclose(solution.x, x, rtol=0, atol=1e-4 * (1 + np.linalg.norm(x)))
 
 
+def test_projected_steps_do_not_depend_on_the_units_of_inequalities():
+    rng = np.random.default_rng(13)
+    A, B, inside = rng.standard_normal((18, 8)), rng.standard_normal((10, 8)), rng.standard_normal(8)
+    sizes = 10.0 ** rng.uniform(-3, 3, 10)
+    b, c = A @ inside + rng.standard_normal(18), B @ inside
+    relations = ["="] * 18 + [">="] * 10
+    rows, sides = np.vstack([A, sizes[:, None] * B]), np.concatenate([b, sizes * c])
+    solution, exact = (fg.solve(rows, sides, relations=relations, method=name) for name in ("projected", "active-set"))
+    assert solution.normal <= 1e-6, solution.status
+    assert solution.epochs < 500
+    cost, best = (np.linalg.norm(A @ found.x - b) for found in (solution, exact))
+    assert cost == pytest.approx(best, rel=1e-2)
+
+
 @pytest.mark.parametrize("damp", [0.0, 0.05])
 def test_projected_steps_go_on_while_columns_of_other_units_move_x(damp):
     """Gradients along small columns are small from the start, and say nothing of x there."""

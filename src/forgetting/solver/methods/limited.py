@@ -193,6 +193,13 @@ class Projected(Constrained):
         #: multipliers of rows and of sets, and what the last test found to be missed
         self.rows = np.zeros(len(system.b) if not self.equations.all() else 0)
         self.cuts = np.zeros((len(system.sets), n))
+        #: the penalties of rows in units of `row_penalty`, so that the lengths of inequalities do not matter
+        self.shares = np.ones(len(self.rows))
+        if len(self.rows):
+            squares = system.sweeper.row_squares
+            typical = float(np.mean(squares[self.equations])) if self.equations.any() else 1.0
+            scaled = ~self.equations & (squares > 0)
+            self.shares[scaled] = (typical or 1.0) / squares[scaled]
         #: the bound on the curvature, the penalties of rows and sets, what was missed, and iterations
         self.curvature, self.row_penalty, self.set_penalty, self.before, self.count = 0.0, 1.0, 1.0, np.inf, 0.0
 
@@ -212,9 +219,10 @@ class Projected(Constrained):
         sweeper = self.system.sweeper
         v = np.random.default_rng(self.system.seed).standard_normal(len(self.iterate.x))
         value = 0.0
+        zero = np.zeros(len(self.system.b))
         for _ in range(POWERS):
             v /= norm(v) or 1.0
-            v = sweeper.normal(v)[1]
+            v = sweeper.back(-self.shares * sweeper.slack(zero, v)) if len(self.rows) else sweeper.normal(v)[1]
             value = norm(v)
         self.curvature = 1.1 * value + self.system.damp**2 or 1.0
         self.set_penalty = 0.1 * self.curvature
@@ -239,8 +247,9 @@ class Projected(Constrained):
         """What A^T is applied to in the gradient: the residuals of equations, the multipliers of inequalities."""
         if not len(self.rows):
             return gap
-        shifted = self.system.sweeper.limits.missed(gap + self.rows / self.row_penalty)
-        return np.where(self.equations, gap, self.row_penalty * shifted)
+        penalties = self.row_penalty * self.shares
+        shifted = self.system.sweeper.limits.missed(gap + self.rows / penalties)
+        return np.where(self.equations, gap, penalties * shifted)
 
     def _pulls(self, x: Array) -> Array:
         """The multipliers of sets at x."""
@@ -389,7 +398,7 @@ class Projected(Constrained):
         weights = self._weights(gap)
         rows = np.where(self.equations, 0.0, weights) if len(self.rows) else self.rows
         cuts = self._pulls(self.iterate.x) if len(self.cuts) else self.cuts
-        by_rows = norm(rows - self.rows) / self.row_penalty / float(self.sizes[0]) if len(rows) else 0.0
+        by_rows = norm((rows - self.rows) / self.shares) / self.row_penalty / float(self.sizes[0]) if len(rows) else 0.0
         size = max(norm(self.iterate.x), norm(self.system.x0)) or 1.0
         by_sets = norm(cuts - self.cuts) / self.set_penalty / size if len(cuts) else 0.0
         return max(by_rows, by_sets), rows, cuts
