@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from tests.effort import rounds
 
 import forgetting as fg
+from forgetting.errors import InvalidInputError
 from forgetting.solver.methods import base
 from forgetting.solver.quadratic import least_squares_over
 
@@ -310,3 +311,8 @@ def test_the_units_of_the_matrix_do_not_matter_to_the_active_set(size):
         assert max(scaled.error, plain.error) <= 1e-11
         assert scaled.epochs == plain.epochs
         np.testing.assert_allclose(scaled.x, plain.x, rtol=0, atol=1e-12)
+
+
+def test_bounds_that_are_both_infinite_are_named_as_such():
+    with pytest.raises(InvalidInputError, match="leaves no finite number below"):
+        fg.solve([[1.0]], [1.0], bounds=(np.inf, np.inf))
