@@ -97,7 +97,9 @@ class Checkpoint:
         rule = None if request.stopping is None else request.stopping.of(method, method.x)
         with damaged(self.path, KIND):
             fields = _restored(state, method)
-            earlier = tuple(registry.get(name).name for name in state["earlier"])
+            earlier = tuple(
+                registry.get(name).name for name in state.get("earlier", [request.first.name] * self.switched)
+            )
             if rule is not None:
                 fields |= _restored_rule(state["rule"], rule)
         may_stall = request.may_switch and not (self.switched and method.least_squares)
