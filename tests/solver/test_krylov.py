@@ -137,7 +137,7 @@ def test_a_large_system_without_a_solution_ends_with_the_normal_equations(tmp_pa
     best = np.linalg.lstsq(A, b, rcond=None)[0]
     for matrix, memory in ((A, None), (csr_array(A), None), (tmp_path / "A.npy", 5e4)):
         solution = fg.solve(matrix, b, memory=memory)
-        assert solution.method == "kaczmarz, then cgls"
+        assert solution.method == ("kaczmarz, then cgls" if memory else "kaczmarz, then cgmn, then cgls")
         assert (solution.converged, solution.consistent) == (False, False)
         assert np.linalg.norm(solution.x - best) <= 1e-6 * np.linalg.norm(best)
 
@@ -148,7 +148,7 @@ def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(n
     scan = fg.datasets.tomography(size=15, angles=40, detectors=22)
     b = scan.b + noise * np.random.default_rng(7).standard_normal(len(scan.b))
     whole = fg.solve(scan.A, b, tol=1e-6)
-    assert whole.method == ("kaczmarz, then cgls" if noise else "kaczmarz, then cgmn")
+    assert whole.method == ("kaczmarz, then cgmn" + ", then cgls" * bool(noise))
 
     class KilledError(Exception):
         pass
@@ -167,3 +167,17 @@ def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(n
         assert np.array_equal(again.x, whole.x)
         assert np.array_equal(again.history.epoch, whole.history.epoch)
         assert again.status == whole.status
+
+
+def test_a_solve_names_all_of_its_methods_and_ends_at_maxiter_epochs(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((1400, 600)) * np.logspace(0, -3, 600)
+    b = A @ rng.standard_normal(600)
+    found = fg.solve(A, b, maxiter=300)
+    assert found.method == "kaczmarz, then cgmn, then cgls"
+    assert found.epochs == 300
+    for epochs in (2, 100, 300):
+        part = fg.solve(A, b, maxiter=epochs, checkpoint=tmp_path / "c.npz")
+    assert (part.method, part.epochs) == (found.method, found.epochs)
+    assert np.array_equal(part.x, found.x)
+    assert fg.solve(A, b, method="cgmn", maxiter=6).epochs == 6

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from tests.effort import rounds
 
 import forgetting as fg
+from forgetting.errors import InvalidInputError
 from forgetting.solver.methods import base
 from forgetting.solver.quadratic import least_squares_over
 
@@ -272,3 +273,46 @@ def test_objectives_are_those_of_a_quadratic_program(seed):
     solution = given.solve(method="active-set")
     assert np.sum((M @ solution.x - c) ** 2) <= np.sum((M @ x - c) ** 2) + 1e-6 * np.sum(c**2)
     np.testing.assert_allclose(solution.x, x, rtol=0, atol=1e-4 * (1 + np.linalg.norm(x)))
+
+
+def test_projected_steps_do_not_depend_on_the_units_of_inequalities():
+    rng = np.random.default_rng(13)
+    A, B, inside = rng.standard_normal((18, 8)), rng.standard_normal((10, 8)), rng.standard_normal(8)
+    sizes = 10.0 ** rng.uniform(-3, 3, 10)
+    b, c = A @ inside + rng.standard_normal(18), B @ inside
+    relations = ["="] * 18 + [">="] * 10
+    rows, sides = np.vstack([A, sizes[:, None] * B]), np.concatenate([b, sizes * c])
+    solution, exact = (fg.solve(rows, sides, relations=relations, method=name) for name in ("projected", "active-set"))
+    assert solution.normal <= 1e-6, solution.status
+    assert solution.epochs < 500
+    cost, best = (np.linalg.norm(A @ found.x - b) for found in (solution, exact))
+    assert cost == pytest.approx(best, rel=1e-2)
+
+
+@pytest.mark.parametrize("damp", [0.0, 0.05])
+def test_projected_steps_go_on_while_columns_of_other_units_move_x(damp):
+    """Gradients along small columns are small from the start, and say nothing of x there."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        A, b = rng.standard_normal((30, 12)) * np.logspace(0, -4, 12), rng.standard_normal(30)
+        solution = fg.solve(A, b, bounds=(0, np.inf), damp=damp, method="projected", maxiter=5000)
+        best = fg.solve(A, b, bounds=(0, np.inf), damp=damp, method="active-set").x
+        assert solution.converged, solution.status
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-5 * np.linalg.norm(best))
+        assert ("as far as its moves and the KKT residual tell" in solution.status) == (damp == 0)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_the_units_of_the_matrix_do_not_matter_to_the_active_set(size):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((30, 8)), rng.standard_normal(30)
+    for damp in (0.0, 0.3):
+        plain, scaled = (fg.solve(s * A, s * b, bounds=(0, 1), damp=s * damp) for s in (1.0, size))
+        assert max(scaled.error, plain.error) <= 1e-11
+        assert scaled.epochs == plain.epochs
+        np.testing.assert_allclose(scaled.x, plain.x, rtol=0, atol=1e-12)
+
+
+def test_bounds_that_are_both_infinite_are_named_as_such():
+    with pytest.raises(InvalidInputError, match="leaves no finite number below"):
+        fg.solve([[1.0]], [1.0], bounds=(np.inf, np.inf))

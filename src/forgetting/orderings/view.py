@@ -73,7 +73,7 @@ class TaskView:
         if known is None:
             raise OrderingError(
                 "this ordering compares tasks by their rows or solutions, which are those of regression tasks; these "
-                "tasks have none"
+                "tasks have none, nor do the blocks of fg.solve; take another ordering such as 'reshuffled'"
             )
         return np.round(known, 12)
 

@@ -100,7 +100,8 @@ class Box(ConvexSet):
         bad = np.flatnonzero((low > high) | (low == np.inf) | (high == -np.inf))
         if bad.size:
             i = int(bad[0])
-            raise InvalidInputError(f"the box is empty: lo[{i}] = {low[i]:g} is above hi[{i}] = {high[i]:g}")
+            odd = "is above" if low[i] > high[i] else "leaves no finite number below"
+            raise InvalidInputError(f"the box is empty: lo[{i}] = {low[i]:g} {odd} hi[{i}] = {high[i]:g}")
         check_near(float(np.max(np.maximum(low, -high))) * len(low) ** 0.5, "the box")
         self._freeze(dim=len(low), lo=low, hi=high)
 

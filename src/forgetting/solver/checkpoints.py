@@ -23,6 +23,7 @@ from forgetting.files.arrays import damaged, entry
 from forgetting.files.records import checked_fields, read_record, write_record
 from forgetting.solver.loop import RULED, Loop, Stops
 from forgetting.solver.methods import Accuracy, Method
+from forgetting.solver.methods.base import registry
 from forgetting.solver.request import SolveRequest
 from forgetting.solver.stopping import Rule
 
@@ -63,6 +64,7 @@ class Checkpoint:
             "marks": self.marks,
             "switched": self.switched,
             "method": loop.method.name,
+            "earlier": list(loop.earlier),
             "arrays": loop.method.arrays(),
             "counts": {name: getattr(loop, name) for name in COUNTS},
             "left": loop.left,
@@ -95,6 +97,9 @@ class Checkpoint:
         rule = None if request.stopping is None else request.stopping.of(method, method.x)
         with damaged(self.path, KIND):
             fields = _restored(state, method)
+            earlier = tuple(
+                registry.get(name).name for name in state.get("earlier", [request.first.name] * self.switched)
+            )
             if rule is not None:
                 fields |= _restored_rule(state["rule"], rule)
         may_stall = request.may_switch and not (self.switched and method.least_squares)
@@ -104,6 +109,7 @@ class Checkpoint:
             request.system.sweeper.relax(1.0)
         loop = Loop(method, ordering, stops, seed, may_stall, self.switched, relaxation, save=self.save, **fields)
         loop.slow_ends = request.may_hurry and not self.switched
+        loop.earlier = earlier
         return loop
 
     def _following(self, state: dict[str, Any], request: SolveRequest) -> Method:

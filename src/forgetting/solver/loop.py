@@ -71,6 +71,7 @@ class Loop:
         rule: the rule that stops at the noise, or None.
         share: the share of the relaxation that is taken: halved where the residual falls no more above the noise.
         slow_ends: whether to stop where row steps are slower than conjugate gradients on sweeps would be.
+        earlier: the names of the methods that went before this one.
     """
 
     method: Method
@@ -83,6 +84,7 @@ class Loop:
     rule: Rule | None = None
     share: float = 1.0
     slow_ends: bool = False
+    earlier: tuple[str, ...] = ()
     before: float = 0.0  # seconds of earlier runs
     ruled: str = ""  # how the rule ended the solve
     spent: int = 0  # visits that an earlier method made
@@ -145,6 +147,11 @@ class Loop:
         return self.rows / self.method.system.sweeper.shape[0]
 
     @property
+    def made(self) -> int:
+        """Visits of this method and of earlier ones; an iteration of conjugate gradients on sweeps makes each twice."""
+        return self.spent + self.steps * self.method.passes
+
+    @property
     def history(self) -> History:
         """The history of the solve so far."""
         columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
@@ -160,7 +167,7 @@ class Loop:
                     return "rule"
             while True:
                 ending = (self._limits() if self.left is None else None) or self._round()
-                report("solving", self.spent + self.steps, self.stops.epochs * self.epoch_length)
+                report("solving", self.made, self.stops.epochs * self.epoch_length)
                 if ending:
                     return ending
 
@@ -178,9 +185,9 @@ class Loop:
         return self._judged(self.measured) or slow
 
     def _limits(self) -> str | None:
-        if self.spent + self.steps >= self.stops.epochs * self.epoch_length:
+        if self.made >= self.stops.epochs * self.epoch_length:
             return "epochs"
-        if self.stops.steps is not None and self.spent + self.steps >= self.stops.steps:
+        if self.stops.steps is not None and self.made >= self.stops.steps:
             return "steps"
         if self.stops.seconds is not None and self.seconds >= self.stops.seconds:
             return "seconds"
@@ -190,7 +197,8 @@ class Loop:
         """The number of visits of the next round: up to the end of the epoch, or of its next part."""
         within = self.steps % self.epoch_length
         size = min(self.round_length, self.epoch_length - within)
-        return size if self.stops.steps is None else min(size, self.stops.steps - self.spent - self.steps)
+        left = size if self.stops.steps is None else -(-(self.stops.steps - self.made) // self.method.passes)
+        return min(size, left)
 
     def _round(self) -> str | None:
         """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
@@ -403,12 +411,12 @@ class Loop:
 
     def continued(self, method: Method, ordering: Ordering) -> Loop:
         """The loop of another method that goes on where this one stopped."""
-        spent = self.spent + self.steps
         seed = self.seed + (not self.decides)  # one seed for all that follow the first method
-        following = Loop(method, ordering, self.stops, seed, before=self.seconds, spent=spent)
+        following = Loop(method, ordering, self.stops, seed, before=self.seconds, spent=self.made)
         following.stall_ends = self.stall_ends and not method.least_squares
         following.rows, following.entries, following.decides = self.rows, self.entries, True
         following.save, following.rule = self.save, self.rule
+        following.earlier = (*self.earlier, self.method.name)
         if self.rule is not None:
             self.rule.shortened()
         if self.relaxation is not None and not self.relaxation.constant:

@@ -83,7 +83,8 @@ def solve(
             in size or A is ill-conditioned. For a least-squares or ridge solution, the largest |A^T r| / (|A| |r|) and
             the largest relative error of x: by a decomposition of a small matrix (see `method`), with damp by the
             gradient divided by damp^2, and else by how far x still moves, in which case the status says so.
-        maxiter: the largest number of epochs; an epoch makes as many visits as there are blocks. 1000 if left out.
+        maxiter: the largest number of epochs; an epoch makes as many visits as there are blocks, and an
+            iteration of "cgmn" is two. 1000 if left out.
         x0: the start, given as b is; 0 if left out.
         damp: minimise |A x - b|^2 + damp^2 |x - x0|^2 instead, as `scipy.sparse.linalg.lsmr` does.
         blocks: "rows" visits rows; a number divides the rows into blocks of so many; a list of lists of row numbers is
@@ -274,7 +275,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         error=known.error if known is not None and isfinite(known.error) else None,
         history=loop.history,
         guarantee=_guarantee(request, loop, consistent),
-        method=f"{request.first.name}, then {method.name}" if loop.decides else method.name,
+        method=", then ".join((*loop.earlier, method.name)),
         ordering=request.ordering.in_words,
         blocks=request.blocks,
         rows=loop.rows // request.system.sweeper.unit,
@@ -432,6 +433,8 @@ def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     over = " and ".join(parts + ["sets"] * bool(system.sets))
     minimised = "|A x - b|^2" + (" + damp^2 |x - x0|^2" if system.damp else "")
     error = f", up to an estimated relative error of {known.error:.1g}" if known is not None else ""
+    if known is None and method.estimates:
+        error = ", as far as its moves and the KKT residual tell"
     words = f"x minimises {minimised} over the {over}{error}; relative residual {measured.residual:.4g}"
     least = getattr(method, "least", np.inf)
     if not system.damp and np.isfinite(least):

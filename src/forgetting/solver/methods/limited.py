@@ -15,7 +15,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.errors import InfeasibleError
-from forgetting.solver.methods.base import Accuracy, Distance, Method, System, norm, register
+from forgetting.solver.methods.base import Accuracy, Distance, Method, Moves, System, norm, register
 from forgetting.solver.quadratic import Minimiser, least_squares_over
 
 POWERS = 12  # products to estimate the largest eigenvalue
@@ -160,8 +160,9 @@ class ActiveSet(Constrained):
         if found is None or not found.curvature:
             return None
         size = norm(self.x) or 1.0
-        rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size) / found.curvature
-        return Distance((found.residual + rounding) / size, rounding / size)
+        rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size)
+        error = (found.residual + rounding) / found.curvature / size
+        return Distance(error, error)  # a second sweep finds the same
 
 
 @register
@@ -181,16 +182,24 @@ class Projected(Constrained):
     by_epoch = True
     streams = True
     tells = True
+    estimates = True
 
     def __init__(self, system: System, x: Array | None = None) -> None:
         super().__init__(system, x)
         n = len(self.iterate.x)
         self.iterate.x = np.clip(self.iterate.x, self.low, self.high)
-        self.direction = np.zeros(n)
+        self.direction, self.moves = np.zeros(n), Moves(self.iterate.x)
         self.slack, self.gradient = np.zeros(len(system.b)), np.zeros(n)
         #: multipliers of rows and of sets, and what the last test found to be missed
         self.rows = np.zeros(len(system.b) if not self.equations.all() else 0)
         self.cuts = np.zeros((len(system.sets), n))
+        #: the penalties of rows in units of `row_penalty`, so that the lengths of inequalities do not matter
+        self.shares = np.ones(len(self.rows))
+        if len(self.rows):
+            squares = system.sweeper.row_squares
+            typical = float(np.mean(squares[self.equations])) if self.equations.any() else 1.0
+            scaled = ~self.equations & (squares > 0)
+            self.shares[scaled] = (typical or 1.0) / squares[scaled]
         #: the bound on the curvature, the penalties of rows and sets, what was missed, and iterations
         self.curvature, self.row_penalty, self.set_penalty, self.before, self.count = 0.0, 1.0, 1.0, np.inf, 0.0
 
@@ -210,9 +219,10 @@ class Projected(Constrained):
         sweeper = self.system.sweeper
         v = np.random.default_rng(self.system.seed).standard_normal(len(self.iterate.x))
         value = 0.0
+        zero = np.zeros(len(self.system.b))
         for _ in range(POWERS):
             v /= norm(v) or 1.0
-            v = sweeper.normal(v)[1]
+            v = sweeper.back(-self.shares * sweeper.slack(zero, v)) if len(self.rows) else sweeper.normal(v)[1]
             value = norm(v)
         self.curvature = 1.1 * value + self.system.damp**2 or 1.0
         self.set_penalty = 0.1 * self.curvature
@@ -237,8 +247,9 @@ class Projected(Constrained):
         """What A^T is applied to in the gradient: the residuals of equations, the multipliers of inequalities."""
         if not len(self.rows):
             return gap
-        shifted = self.system.sweeper.limits.missed(gap + self.rows / self.row_penalty)
-        return np.where(self.equations, gap, self.row_penalty * shifted)
+        penalties = self.row_penalty * self.shares
+        shifted = self.system.sweeper.limits.missed(gap + self.rows / penalties)
+        return np.where(self.equations, gap, penalties * shifted)
 
     def _pulls(self, x: Array) -> Array:
         """The multipliers of sets at x."""
@@ -338,6 +349,7 @@ class Projected(Constrained):
             self._penalise()
         elif self.count % RENEWED == 0:
             self._renew()
+        self.moves.add(self.iterate.x)
 
     def _iterate(self) -> None:
         free, chopped = self._free(self.gradient), self._chopped(self.gradient)
@@ -386,7 +398,7 @@ class Projected(Constrained):
         weights = self._weights(gap)
         rows = np.where(self.equations, 0.0, weights) if len(self.rows) else self.rows
         cuts = self._pulls(self.iterate.x) if len(self.cuts) else self.cuts
-        by_rows = norm(rows - self.rows) / self.row_penalty / float(self.sizes[0]) if len(rows) else 0.0
+        by_rows = norm((rows - self.rows) / self.shares) / self.row_penalty / float(self.sizes[0]) if len(rows) else 0.0
         size = max(norm(self.iterate.x), norm(self.system.x0)) or 1.0
         by_sets = norm(cuts - self.cuts) / self.set_penalty / size if len(cuts) else 0.0
         return max(by_rows, by_sets), rows, cuts
@@ -407,10 +419,10 @@ class Projected(Constrained):
         self._renew()
 
     def error(self) -> float | None:
-        """The KKT residual, as the kept gradient has it."""
-        if not self.curvature:
-            return None
-        return self._accuracy(self.slack, self.gradient).normal
+        """By the moves, and only where the KKT residual, as the kept gradient has it, is small as well."""
+        moved = self.moves.error()
+        normal = self._accuracy(self.slack, self.gradient).normal
+        return None if moved is None or normal is None else max(moved, normal)
 
     def _accuracy(self, gap: Array, gradient: Array) -> Accuracy:
         return self.judged(gap, self._stationarity(gradient), self._off(gap)[0] if self.penalised else 0.0)
@@ -418,7 +430,7 @@ class Projected(Constrained):
     def measure(self) -> Accuracy:
         gap, gradient = self._fresh()
         self.last_gap = self.system.sweeper.limits.missed(gap.copy())
-        measured = self._accuracy(gap, gradient)
+        measured = replace(self._accuracy(gap, gradient), error=self.moves.error())
         if not self.curvature:  # nothing was done yet
             measured = replace(measured, normal=None, each=None)
         return replace(measured, left=np.inf) if self.system.nearest else measured
@@ -431,12 +443,13 @@ class Projected(Constrained):
         rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size) / squared
         if rounding > 1e-3 * size:
             return None
-        return Distance((self._stationarity(self._fresh()[1]) + rounding) / size, rounding / size)
+        return Distance((self._stationarity(self._fresh()[1]) / squared + rounding) / size, rounding / size)
 
     def arrays(self) -> dict[str, Array]:
         numbers = np.array([self.curvature, self.row_penalty, self.set_penalty, self.before, self.count])
         return {
             **super().arrays(),
+            **self.moves.arrays(),
             "direction": self.direction,
             "slack": self.slack,
             "gradient": self.gradient,
@@ -449,4 +462,5 @@ class Projected(Constrained):
         super().restore(arrays)
         self.direction, self.slack, self.gradient = (arrays[k].copy() for k in ("direction", "slack", "gradient"))
         self.rows, self.cuts = arrays["rows"].copy(), arrays["cuts"].copy()
+        self.moves.restore(arrays)
         self.curvature, self.row_penalty, self.set_penalty, self.before, self.count = arrays["numbers"].tolist()
