@@ -1,5 +1,6 @@
 """What the page computes in a real Chromium, beside `fg.expect` and `fg.bounds.evaluate`."""
 
+import dataclasses
 import itertools
 import json
 
@@ -109,6 +110,17 @@ def test_programs_behind_bounds_are_those_of_the_package(page):
                 assert (
                     abs(page.evaluate(f"explorer.programs.{name}({json.dumps(numbers)}, {k})") - value) <= BOUND * value
                 )
+
+
+def test_the_page_gives_bounds_all_that_the_package_gives_them(page):
+    for words in ("kaczmarz", "sgd&eta=0.4", "ridge&lam=0.3"):
+        shown = page.evaluate(f"explorer.at('f=two_lines&s={words}&o=with').setting")
+        assert {field.name for field in dataclasses.fields(fg.bounds.Setting)} - set(shown) == {"rare"}, (
+            words
+        )  # a name in messages
+    assert shown["penalty"] == 0.3
+    bounds = page.evaluate("explorer.at('f=two_lines&s=ridge&lam=0.3&o=with').bounds")
+    assert "here:ridge/loss" in bounds
 
 
 def test_greedy_orders_are_those_of_the_package(page):

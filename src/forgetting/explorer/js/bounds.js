@@ -5,14 +5,14 @@ import {dot, norm, singularValues, zeros} from "./linear.js";
 import {EPS} from "./problem.js";
 
 /** The parameters of prepared tasks under an ordering and a scheme, named as in `fg.bounds.Setting`. */
-export function setting(P, {order, scheme, eta}, d) {
+export function setting(P, {order, scheme, eta, lam}, d) {
   const ranks = P.parts.map(({rank}) => rank), norms = P.parts.map((part) => part.norm), T = P.T;
   const radius = Math.max(0, ...norms), total = (values) => values.reduce((sum, value) => sum + value, 0);
   const step = scheme === "kaczmarz" ? 1 : scheme === "sgd" ? eta : null;
   const made = {
     T, d, rank_avg: total(ranks) / T, rank_max: Math.max(...ranks), rank_joint: P.D, radius,
     dist_sq: P.Z.slice(0, P.columns).reduce((sum, z) => sum + dot(z, z), 0) * (1 + 16 * EPS),
-    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1,
+    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1, penalty: scheme === "ridge" ? lam : null,
     weight_ratio: null, rarest_draw: null, spectral_gap: null, contraction: null, rank_weighted: null, mean_projection: null,
     sigma: null, G: null, previous_loss: null, from_zero: true, programs: false, problem: "regression", misfit: null,
   };
