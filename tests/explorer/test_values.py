@@ -165,6 +165,8 @@ def test_the_families_of_the_page_are_those_of_the_package(page):
         "two_lines&p.angle=30": fg.families.two_lines(np.pi / 6), "orthogonal&p.d=5": fg.families.orthogonal(5),
         "equiangular&p.T=5&p.share=0.3": fg.families.equiangular(5, 0.3),
         "catastrophic&p.eps=3": fg.families.catastrophic(3.0),
+        "catastrophic&p.eps=4.8": fg.families.catastrophic(4.8),  # 2.5 fast turns, rounded to even
+        "back_and_forth&p.T=7.5&p.angle=10": fg.families.back_and_forth(6, np.pi / 18),  # between steps of the slider
         "back_and_forth&p.T=6&p.angle=10": fg.families.back_and_forth(6, np.pi / 18),
         "greedy_failure": fg.families.greedy_failure(12),
         "levels": fg.families.levels((1.4, 5.0), sizes=(1, 3, 3), k=20),

@@ -38,7 +38,10 @@ export function madeBy({family, parameters}) {
     return structuredClone({X, w, labels: realizable ? null : labels, floors, d, names});
   }
   const {make, parameters: known} = FAMILIES[family] ?? FAMILIES.two_lines, values = {};
-  for (const [name, {usual, least, most}] of Object.entries(known)) values[name] = Math.min(Math.max(parameters[name] ?? usual, least), most);
+  for (const [name, {usual, least, most, step}] of Object.entries(known)) {
+    const value = Math.min(Math.max(parameters[name] ?? usual, least), most);
+    values[name] = step >= 1 ? least + step * Math.floor((value - least) / step) : value;
+  }
   const {X, w} = make(values);
   return {X: structuredClone(X), w: [[...w]], labels: null, floors: null, d: w.length, names: null, parameters: values};
 }
@@ -177,7 +180,7 @@ export function fromHash(hash) {
   parts.family = named(FAMILIES, has("f")) ?? (has("f") === "own" && DATA.own ? "own" : DATA.own && !hash ? "own" : "two_lines");
   for (const name of Object.keys(FAMILIES[parts.family]?.parameters ?? {})) {
     const value = number(has(`p.${name}`), -LARGEST, LARGEST);
-    if (value !== null) parts.parameters[name] = FAMILIES[parts.family].parameters[name].step === 1 ? Math.round(value) : value;
+    if (value !== null) parts.parameters[name] = value;
   }
   const order = named(ORDERS, has("o")), scheme = named(SCHEMES, has("s"));
   if (order) parts.order = order;
