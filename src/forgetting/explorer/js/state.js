@@ -235,6 +235,6 @@ export function toPython(state, ks) {
   const step = {kaczmarz: "fg.schemes.Kaczmarz()", sgd: `fg.schemes.SGD(${state.eta})`, ridge: `fg.schemes.Ridge(${state.lam})`}[state.scheme];
   lines.push(`scheme = ${state.alpha === 1 ? step : `fg.schemes.Decay(${state.alpha}, ${step})`}`, `ordering = ${order}`, `k = ${list(ks)}`);
   lines.push(`e = fg.expect(tasks, ordering, k, scheme=scheme${state.noise ? `, noise=${state.noise}` : ""})`, "print(e.loss, e.forgetting)");
-  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme${state.d && state.d !== state.w[0].length ? `, d=${state.d}` : ""}))`);
+  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme${state.d && state.d !== state.w[0].length ? `, d=${state.d * (state.order.startsWith("greedy") ? state.w.length : 1)}` : ""}))`);
   return `${lines.join("\n")}\n`;
 }
