@@ -26,6 +26,16 @@ def go(page, words):
     page.settle()
 
 
+def lines_run(page):
+    """What the lines of "The same in Python" make, by their names."""
+    for open_ in ("false", "true"):
+        page.evaluate(f"document.querySelector('#python').open = {open_}")
+    page.settle()
+    names: dict[str, object] = {}
+    exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+    return names
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1300, 400])
 def test_every_view_can_be_read(browser, page_file, width, theme):
@@ -80,6 +90,7 @@ def test_hostile_names_and_addresses_inject_nothing(browser, tmp_path):
         hostile = (
             "", f"f=two_lines&{names}", f"f={HOSTILE}&o={HOSTILE}&x={HOSTILE}&k=1e9&at=9,9,9,9,9", "%%%&=&&x=1;|&w=",
             "f=__proto__&o=constructor&s=toString", "x=1,nan|2,3&w=1,2", "x=1e999,0|0,1&w=1,0", "names=%E0%A4%A",
+            "x=1e30,0|0,1e-30&w=1e30,1", "x=1e31,0|0,1&w=1,0",
         )  # fmt: skip
         for words in hostile:
             go(page, words)
@@ -130,6 +141,25 @@ def test_an_address_holds_the_state(page):
         assert page.evaluate("explorer.state.X") == [X.tolist() for X in tasks]
 
 
+def test_an_address_holds_tasks_of_any_size_and_angle(page):
+    tasks = {
+        "far": ("1e9,0|6e8,8e8", "1e7,2", "30000"),
+        "close": ("1,0|1,1e-6", "1,0", "2"),
+        "kernel": ("1,0|0,1", "1,0", "none"),
+    }
+    for name, (X, w, d) in tasks.items():
+        go(page, f"f=two_lines&x={X}&w={w}&d={d}&o=with")
+        shown = page.evaluate("[explorer.state.X, explorer.state.w[0], explorer.state.d]")
+        rows = [[[float(value) for value in row.split(",")]] for row in X.split("|")]
+        assert shown == [rows, [float(value) for value in w.split(",")], None if d == "none" else int(d)], name
+        assert page.evaluate("explorer.at(explorer.toHash(explorer.state)).loss") == page.evaluate(
+            "explorer.computed.result.loss"
+        )
+    go(page, "f=two_lines&x=1,0|0,1&w=1,0&d=1&o=with")
+    assert page.evaluate("explorer.state.d") == 2
+    assert not page.problems()
+
+
 def test_the_lines_of_python_compute_what_the_page_shows(page):
     for words in (
         "f=two_lines&p.angle=30&o=with&s=ridge&lam=0.5",
@@ -137,11 +167,7 @@ def test_the_lines_of_python_compute_what_the_page_shows(page):
         "f=equiangular&o=without&alpha=0.9",
     ):
         go(page, words)
-        page.evaluate("document.querySelector('#python').open = false")
-        page.evaluate("document.querySelector('#python').open = true")
-        page.settle()
-        names: dict[str, object] = {}
-        exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+        names = lines_run(page)
         shown = page.evaluate("[explorer.computed.result.loss, explorer.computed.result.forgetting]")
         steps = names["k"]
         assert np.allclose(names["e"].loss, [shown[0][k] for k in steps], rtol=1e-9)
@@ -154,13 +180,20 @@ def test_the_lines_of_python_hold_tasks_of_ones_own(browser, tmp_path, outputs):
     tasks = fg.RegressionTasks(rng.standard_normal((3, 5, 4)), rng.standard_normal((3, 5, outputs)).squeeze())
     fg.explore(tasks, tmp_path / "own.html")
     with browser.page(tmp_path / "own.html") as page:
-        page.evaluate("document.querySelector('#python').open = true")
-        page.settle()
-        names: dict[str, object] = {}
-        exec(page.evaluate("document.querySelector('#python pre').textContent"), names)
+        names = lines_run(page)
         exact = fg.expect(tasks, "with-replacement", names["k"])
         assert np.allclose(names["e"].loss, exact.loss, rtol=1e-10)
         assert np.allclose(names["e"].forgetting, exact.forgetting, rtol=1e-8, atol=1e-14)
+
+
+def test_the_lines_of_python_run_for_a_greedy_order_of_several_outputs(browser, tmp_path):
+    rng = np.random.default_rng(4)
+    tasks = fg.RegressionTasks(rng.standard_normal((2, 2, 9)), rng.standard_normal((2, 2, 3)))
+    fg.explore(tasks, tmp_path / "own.html")
+    with browser.page(tmp_path / "own.html") as page:
+        go(page, "f=own&o=greedy-again&last=10")
+        names = lines_run(page)
+        assert np.allclose(names["e"].loss, [page.evaluate("explorer.computed.result.loss")[k] for k in names["k"]])
 
 
 def test_tasks_are_turned_by_hand_and_by_keys_and_stay_apart(browser, page_file):

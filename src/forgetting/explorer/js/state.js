@@ -10,7 +10,7 @@ export const ORDERS = {
 };
 export const SCHEMES = {kaczmarz: "projection", sgd: "gradient step", ridge: "ridge"};
 export const LEAST_ANGLE = 1e-3;  // between directions of two tasks that are not the same
-const {tasks: MOST_TASKS, dimensions: MOST_DIMENSIONS, rows: MOST_ROWS} = DATA.limits, LARGEST = 1e6;
+const {tasks: MOST_TASKS, dimensions: MOST_DIMENSIONS, rows: MOST_ROWS} = DATA.limits, LARGEST = 1e30;
 
 /** The numbers that a slider sets: least, largest, usual, and the step of the slider; `log` for a scale of logarithms. */
 export const RANGES = {
@@ -147,7 +147,7 @@ const number = (text, least = -LARGEST, most = LARGEST) => {
   const value = NUMBER.test(text) ? Number(text) : NaN;
   return value >= least && value <= most ? value : null;
 };
-const integer = (text, least, most) => /^\d{1,4}$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null;
+const integer = (text, least, most) => /^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null;
 const all = (values) => values.length && values.every((value) => value !== null) ? values : null;
 const joined = (rows) => rows.map((row) => row.join(",")).join(";");
 const matrix = (text) => all(text.split(";").map((row) => all(row.split(",").map((value) => number(value)))));
@@ -158,7 +158,7 @@ const tidyName = (text) => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim().slice(0, 
 export function toHash(state) {
   const words = [["f", state.family], ...Object.entries(state.parameters ?? {}).map(([name, value]) => [`p.${name}`, value])];
   if (state.edited) {
-    words.push(["x", state.X.map(joined).join("|")], ["w", joined(state.w)], ["d", state.d ?? ""]);
+    words.push(["x", state.X.map(joined).join("|")], ["w", joined(state.w)], ["d", state.d ?? "none"]);
     if (state.labels) words.push(["y", joined(state.labels)]);
     if (state.floors) words.push(["floors", state.floors.join(",")]);
   }
@@ -200,9 +200,9 @@ export function fromHash(hash) {
     const D = w[0].length, rows = X.reduce((sum, task) => sum + task.length, 0), labels = has("y") ? matrix(has("y")) : null;
     const sound = X.length <= MOST_TASKS && D <= MOST_DIMENSIONS && rows <= MOST_ROWS && w.length <= 100 && w.every((column) => column.length === D)
       && X.every((task) => task.length <= 2 * D && task.every((row) => row.length === D))
-      && X.every((_, m) => apart(X, m)) && (!labels || labels.length === w.length && labels.every((column) => column.length === rows));
+      && (!labels || labels.length === w.length && labels.every((column) => column.length === rows));
     const floors = has("floors") ? all(has("floors").split(",").map((word) => number(word, 0))) : null;
-    if (sound) Object.assign(parts, {X, w, labels, floors: floors && floors.length === X.length ? floors : null, d: integer(has("d"), 1, 9999) ?? D, edited: true});
+    if (sound) Object.assign(parts, {X, w, labels, floors: floors && floors.length === X.length ? floors : null, d: has("d") === "none" ? null : integer(has("d"), D, 999999999) ?? D, edited: true});
   }
   if (has("names")) {
     let names = [];
