@@ -12,6 +12,7 @@ import forgetting as fg
 from effort import rounds
 from forgetting.theory.later.one_over_k import gap_rate
 from forgetting.theory.later.rate_constants import fresh, least_fresh
+from forgetting.worstcase import frontier
 
 STATES = rounds(14, 300)
 CLOSE = 1e-9  # relative, of values above SMALL that the package itself knows to 1e-10
@@ -121,6 +122,20 @@ def test_the_page_gives_bounds_all_that_the_package_gives_them(page):
     assert shown["penalty"] == 0.3
     bounds = page.evaluate("explorer.at('f=two_lines&s=ridge&lam=0.3&o=with').bounds")
     assert "here:ridge/loss" in bounds
+
+
+def test_the_triangles_are_the_largest_values_known_of_any_tasks_of_this_number(page):
+    for T, k, filled in ((8, 16, False), (8, 4, False), (12, 16, False), (4, 4, True), (6, 3, False)):
+        page.evaluate(f"location.hash = 'f=gaussian&p.T={T}&o=with&k={k}'")
+        page.settle()
+        page.settle()
+        known = max(row.value for row in frontier("loss", T=range(1, T + 1)).rows if row.k == k and T % row.T == 0)
+        shown, scale = page.evaluate(
+            "[explorer.computed.worst, explorer.computed.setting.dist_sq * explorer.computed.setting.radius ** 2]"
+        )
+        value, certified = next((value, certified) for at, value, certified in shown if at == k)
+        assert value == pytest.approx(known * scale, rel=1e-12), (T, k)
+        assert certified == filled
 
 
 def test_greedy_orders_are_those_of_the_package(page):

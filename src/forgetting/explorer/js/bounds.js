@@ -116,10 +116,13 @@ export const tightest = (rows) => rows.find(({bound}) => bound.kind === "upper")
 /** The value of doing nothing, which a bound must be below to say anything. */
 export const trivialValue = (s, quantity) => quantity === "loss" ? s.radius_sq_mean * s.dist_sq / 2 : s.dist_sq * s.radius ** 2 / 2;
 
-/** [k, largest known value, certified upper bound] for draws with replacement of T tasks, in units of |w_0 - w*|^2 R^2. */
+/** [k, largest known value, whether it is certified] for draws with replacement of T tasks, in units of |w_0 - w*|^2 R^2.
+ *
+ * Repeated equally often, fewer tasks are T tasks with the same values.
+ */
 export function worstKnown(T, quantity) {
   const best = new Map();
-  for (const [tasks, k, value, upper] of DATA.worst[quantity])
-    if (tasks === T || (T % tasks === 0 && !best.has(k))) best.set(k, [k, value, tasks === T ? upper : null]);
+  for (const [tasks, k, value, certified] of DATA.worst[quantity])
+    if (T % tasks === 0 && value > (best.get(k)?.[1] ?? 0)) best.set(k, [k, value, tasks === T && certified]);
   return [...best.values()].sort((a, b) => a[0] - b[0]);
 }
