@@ -270,6 +270,17 @@ def test_a_screen_reader_hears_the_numbers(page):
     )
 
 
+def test_the_numbers_in_the_tour_are_those_of_the_package():
+    turning, greedy = fg.families.catastrophic(2.6), fg.families.greedy_failure(12)
+    once, again = fg.expect(turning, list(range(12)), 12), fg.expect(turning, "cyclic", 13)
+    assert 0.22 < once.forgetting < 0.23  # "almost half of the largest", which is 1/2
+    assert max(again.loss, again.forgetting) < 1e-30  # the first line, once more, "takes w to w*"
+    ridge = fg.expect(turning, list(range(12)), 12, scheme=fg.schemes.Ridge(3))
+    assert (round(float(ridge.forgetting), 2), float(ridge.loss) < float(once.loss) / 4) == (0.02, True)
+    orders = [fg.run(greedy, np.random.default_rng(seed).permutation(11), k=11).losses[-1] for seed in range(300)]
+    assert 4 < fg.run(greedy, fg.orderings.GreedyDistance(repeat=False), 11).losses[-1] / np.mean(orders) < 6
+
+
 def test_the_tour_has_eight_steps_and_its_last_uses_only_words_that_it_introduced(browser, page_file):
     with browser.page(page_file) as page:
         page.click("#tour-start")
