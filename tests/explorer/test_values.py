@@ -126,8 +126,7 @@ def test_the_page_gives_bounds_all_that_the_package_gives_them(page):
 
 def test_the_triangles_are_the_largest_values_known_of_any_tasks_of_this_number(page):
     for T, k, filled in ((8, 16, False), (8, 4, False), (12, 16, False), (4, 4, True), (6, 3, False)):
-        page.evaluate(f"location.hash = 'f=gaussian&p.T={T}&o=with&k={k}'")
-        page.settle()
+        page.evaluate(f"location.hash = 'f=gaussian&p.T={T}&o=with&k={k}'; dispatchEvent(new Event('hashchange'))")
         page.settle()
         known = max(row.value for row in frontier("loss", T=range(1, T + 1)).rows if row.k == k and T % row.T == 0)
         shown, scale = page.evaluate(
