@@ -17,7 +17,7 @@ def page_file(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     import chromium
 

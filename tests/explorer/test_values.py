@@ -1,5 +1,6 @@
 """What the page computes in a real Chromium, beside `fg.expect` and `fg.bounds.evaluate`."""
 
+import dataclasses
 import itertools
 import json
 
@@ -11,6 +12,7 @@ import forgetting as fg
 from effort import rounds
 from forgetting.theory.later.one_over_k import gap_rate
 from forgetting.theory.later.rate_constants import fresh, least_fresh
+from forgetting.worstcase import frontier
 
 STATES = rounds(14, 300)
 CLOSE = 1e-9  # relative, of values above SMALL that the package itself knows to 1e-10
@@ -111,6 +113,30 @@ def test_programs_behind_bounds_are_those_of_the_package(page):
                 )
 
 
+def test_the_page_gives_bounds_all_that_the_package_gives_them(page):
+    for words in ("kaczmarz", "sgd&eta=0.4", "ridge&lam=0.3"):
+        shown = page.evaluate(f"explorer.at('f=two_lines&s={words}&o=with').setting")
+        assert {field.name for field in dataclasses.fields(fg.bounds.Setting)} - set(shown) == {"rare"}, (
+            words
+        )  # a name in messages
+    assert shown["penalty"] == 0.3
+    bounds = page.evaluate("explorer.at('f=two_lines&s=ridge&lam=0.3&o=with').bounds")
+    assert "here:ridge/loss" in bounds
+
+
+def test_the_triangles_are_the_largest_values_known_of_any_tasks_of_this_number(page):
+    for T, k, filled in ((8, 16, False), (8, 4, False), (12, 16, False), (4, 4, True), (6, 3, False)):
+        page.evaluate(f"location.hash = 'f=gaussian&p.T={T}&o=with&k={k}'; dispatchEvent(new Event('hashchange'))")
+        page.settle()
+        known = max(row.value for row in frontier("loss", T=range(1, T + 1)).rows if row.k == k and T % row.T == 0)
+        shown, scale = page.evaluate(
+            "[explorer.computed.worst, explorer.computed.setting.dist_sq * explorer.computed.setting.radius ** 2]"
+        )
+        value, certified = next((value, certified) for at, value, certified in shown if at == k)
+        assert value == pytest.approx(known * scale, rel=1e-12), (T, k)
+        assert certified == filled
+
+
 def test_greedy_orders_are_those_of_the_package(page):
     rng = np.random.default_rng(5)
     for order, k in (("greedy", 5), ("greedy-again", 12)):
@@ -153,6 +179,8 @@ def test_the_families_of_the_page_are_those_of_the_package(page):
         "two_lines&p.angle=30": fg.families.two_lines(np.pi / 6), "orthogonal&p.d=5": fg.families.orthogonal(5),
         "equiangular&p.T=5&p.share=0.3": fg.families.equiangular(5, 0.3),
         "catastrophic&p.eps=3": fg.families.catastrophic(3.0),
+        "catastrophic&p.eps=4.8": fg.families.catastrophic(4.8),  # 2.5 fast turns, rounded to even
+        "back_and_forth&p.T=7.5&p.angle=10": fg.families.back_and_forth(6, np.pi / 18),  # between steps of the slider
         "back_and_forth&p.T=6&p.angle=10": fg.families.back_and_forth(6, np.pi / 18),
         "greedy_failure": fg.families.greedy_failure(12),
         "levels": fg.families.levels((1.4, 5.0), sizes=(1, 3, 3), k=20),

@@ -29,6 +29,7 @@ def page_html(problem: Problem | None = None) -> str:
     >>> "://" in page.replace("http://www.w3.org/2000/svg", ""), len(page) < 10**6
     (False, True)
     """
+    data = _json(page_data(problem))  # first, since tasks may be refused
     style, script = _style(), _script()
     policy = (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data: blob:; "
@@ -51,7 +52,7 @@ def page_html(problem: Problem | None = None) -> str:
             "<main>",
             _asset("page/explorer.html"),
             "</main>",
-            f'<script type="application/json" id="data">{_json(page_data(problem))}</script>',
+            f'<script type="application/json" id="data">{data}</script>',
             f"<script>{script}</script>",
             "</body>",
             "</html>",

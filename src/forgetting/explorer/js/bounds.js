@@ -5,14 +5,14 @@ import {dot, norm, singularValues, zeros} from "./linear.js";
 import {EPS} from "./problem.js";
 
 /** The parameters of prepared tasks under an ordering and a scheme, named as in `fg.bounds.Setting`. */
-export function setting(P, {order, scheme, eta}, d) {
+export function setting(P, {order, scheme, eta, lam}, d) {
   const ranks = P.parts.map(({rank}) => rank), norms = P.parts.map((part) => part.norm), T = P.T;
   const radius = Math.max(0, ...norms), total = (values) => values.reduce((sum, value) => sum + value, 0);
   const step = scheme === "kaczmarz" ? 1 : scheme === "sgd" ? eta : null;
   const made = {
     T, d, rank_avg: total(ranks) / T, rank_max: Math.max(...ranks), rank_joint: P.D, radius,
     dist_sq: P.Z.slice(0, P.columns).reduce((sum, z) => sum + dot(z, z), 0) * (1 + 16 * EPS),
-    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1,
+    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1, penalty: scheme === "ridge" ? lam : null,
     weight_ratio: null, rarest_draw: null, spectral_gap: null, contraction: null, rank_weighted: null, mean_projection: null,
     sigma: null, G: null, previous_loss: null, from_zero: true, programs: false, problem: "regression", misfit: null,
   };
@@ -116,10 +116,13 @@ export const tightest = (rows) => rows.find(({bound}) => bound.kind === "upper")
 /** The value of doing nothing, which a bound must be below to say anything. */
 export const trivialValue = (s, quantity) => quantity === "loss" ? s.radius_sq_mean * s.dist_sq / 2 : s.dist_sq * s.radius ** 2 / 2;
 
-/** [k, largest known value, certified upper bound] for draws with replacement of T tasks, in units of |w_0 - w*|^2 R^2. */
+/** [k, largest known value, whether it is certified] for draws with replacement of T tasks, in units of |w_0 - w*|^2 R^2.
+ *
+ * Repeated equally often, fewer tasks are T tasks with the same values.
+ */
 export function worstKnown(T, quantity) {
   const best = new Map();
-  for (const [tasks, k, value, upper] of DATA.worst[quantity])
-    if (tasks === T || (T % tasks === 0 && !best.has(k))) best.set(k, [k, value, tasks === T ? upper : null]);
+  for (const [tasks, k, value, certified] of DATA.worst[quantity])
+    if (T % tasks === 0 && value > (best.get(k)?.[1] ?? 0)) best.set(k, [k, value, tasks === T && certified]);
   return [...best.values()].sort((a, b) => a[0] - b[0]);
 }

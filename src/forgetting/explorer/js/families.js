@@ -6,6 +6,7 @@ import {normal, random} from "./random.js";
 const line = (angle) => [[-Math.sin(angle), Math.cos(angle)]];
 const unit = (values) => { const size = Math.hypot(...values); return values.map((value) => value / size); };
 const rad = (degrees) => degrees * Math.PI / 180;
+const rounded = (value) => { const up = Math.round(value); return up - value === 0.5 && up % 2 ? up - 1 : up; };  // as in Python: halves to even
 const evenly = (from, to, count) => Array.from({length: count}, (_, i) => count > 1 ? from + (to - from) * i / (count - 1) : from);
 
 /** Unit vectors with the inner products `share` - (1 - share)/(T - 1), by Cholesky, and the w at the same angle to all. */
@@ -47,7 +48,7 @@ export const FAMILIES = {
     title: "catastrophic", words: "lines that turn slowly, then fast: the given order forgets nearly all",
     parameters: {eps: part("eps", 2.6, 6, 2.6, 0.1)},
     make: ({eps}) => {
-      const slow = Math.round((72 - 12 * eps) / eps ** 2 + 1), fast = Math.round(12 / eps), turn = Math.sqrt(eps / 6);
+      const slow = rounded((72 - 12 * eps) / eps ** 2 + 1), fast = rounded(12 / eps), turn = Math.sqrt(eps / 6);
       const angles = [...evenly(0, turn, slow), ...evenly(turn, Math.PI / 2, fast + 1).slice(1)];
       return {X: angles.map(line), w: [1, 0]};
     },

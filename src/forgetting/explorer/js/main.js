@@ -52,8 +52,9 @@ function showNumbers() {
     number(`${mean}forgetting`, said(forgotten) + near(result.forgettingInterval)),
     number(`tightest bound on the ${state.quantity}`, best ? said(best.value) : "none applies", best?.bound.name ?? ""),
   );
-  const stored = worstOf(state, computed.setting).find(([at]) => at === k);
-  if (stored) box.append(number(`worst known ${state.X.length} tasks`, said(stored[1]), stored[2] === null ? "" : "certified"));
+  computed.worst = worstOf(state, computed.setting);
+  const stored = computed.worst.find(([at]) => at === k);
+  if (stored) box.append(number(`worst known ${state.X.length} tasks`, said(stored[1]), stored[2] ? "certified" : ""));
   const warn = result.how === "simulated" ? `More than ${MOST_SUBSETS} tasks in random order: the mean of ${result.runs} simulated orders, with 95 % intervals.`
     : state.labels ? "No w solves all these tasks: w\u22c6 is the least-squares solution, and bounds on tasks with noise are in fg.bounds.evaluate."
     : state.noise ? "Labels have noise: values are expected over the noise and the order. The bounds need tasks with a common solution."

@@ -10,7 +10,7 @@ export const ORDERS = {
 };
 export const SCHEMES = {kaczmarz: "projection", sgd: "gradient step", ridge: "ridge"};
 export const LEAST_ANGLE = 1e-3;  // between directions of two tasks that are not the same
-const {tasks: MOST_TASKS, dimensions: MOST_DIMENSIONS, rows: MOST_ROWS} = DATA.limits, LARGEST = 1e6;
+const {tasks: MOST_TASKS, dimensions: MOST_DIMENSIONS, rows: MOST_ROWS} = DATA.limits, LARGEST = 1e30;
 
 /** The numbers that a slider sets: least, largest, usual, and the step of the slider; `log` for a scale of logarithms. */
 export const RANGES = {
@@ -38,7 +38,10 @@ export function madeBy({family, parameters}) {
     return structuredClone({X, w, labels: realizable ? null : labels, floors, d, names});
   }
   const {make, parameters: known} = FAMILIES[family] ?? FAMILIES.two_lines, values = {};
-  for (const [name, {usual, least, most}] of Object.entries(known)) values[name] = Math.min(Math.max(parameters[name] ?? usual, least), most);
+  for (const [name, {usual, least, most, step}] of Object.entries(known)) {
+    const value = Math.min(Math.max(parameters[name] ?? usual, least), most);
+    values[name] = step >= 1 ? least + step * Math.floor((value - least) / step) : value;
+  }
   const {X, w} = make(values);
   return {X: structuredClone(X), w: [[...w]], labels: null, floors: null, d: w.length, names: null, parameters: values};
 }
@@ -144,7 +147,7 @@ const number = (text, least = -LARGEST, most = LARGEST) => {
   const value = NUMBER.test(text) ? Number(text) : NaN;
   return value >= least && value <= most ? value : null;
 };
-const integer = (text, least, most) => /^\d{1,4}$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null;
+const integer = (text, least, most) => /^\d{1,9}$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : null;
 const all = (values) => values.length && values.every((value) => value !== null) ? values : null;
 const joined = (rows) => rows.map((row) => row.join(",")).join(";");
 const matrix = (text) => all(text.split(";").map((row) => all(row.split(",").map((value) => number(value)))));
@@ -155,7 +158,7 @@ const tidyName = (text) => text.replace(/[\p{C}\p{Z}]+/gu, " ").trim().slice(0, 
 export function toHash(state) {
   const words = [["f", state.family], ...Object.entries(state.parameters ?? {}).map(([name, value]) => [`p.${name}`, value])];
   if (state.edited) {
-    words.push(["x", state.X.map(joined).join("|")], ["w", joined(state.w)], ["d", state.d ?? ""]);
+    words.push(["x", state.X.map(joined).join("|")], ["w", joined(state.w)], ["d", state.d ?? "none"]);
     if (state.labels) words.push(["y", joined(state.labels)]);
     if (state.floors) words.push(["floors", state.floors.join(",")]);
   }
@@ -177,7 +180,7 @@ export function fromHash(hash) {
   parts.family = named(FAMILIES, has("f")) ?? (has("f") === "own" && DATA.own ? "own" : DATA.own && !hash ? "own" : "two_lines");
   for (const name of Object.keys(FAMILIES[parts.family]?.parameters ?? {})) {
     const value = number(has(`p.${name}`), -LARGEST, LARGEST);
-    if (value !== null) parts.parameters[name] = FAMILIES[parts.family].parameters[name].step === 1 ? Math.round(value) : value;
+    if (value !== null) parts.parameters[name] = value;
   }
   const order = named(ORDERS, has("o")), scheme = named(SCHEMES, has("s"));
   if (order) parts.order = order;
@@ -197,9 +200,9 @@ export function fromHash(hash) {
     const D = w[0].length, rows = X.reduce((sum, task) => sum + task.length, 0), labels = has("y") ? matrix(has("y")) : null;
     const sound = X.length <= MOST_TASKS && D <= MOST_DIMENSIONS && rows <= MOST_ROWS && w.length <= 100 && w.every((column) => column.length === D)
       && X.every((task) => task.length <= 2 * D && task.every((row) => row.length === D))
-      && X.every((_, m) => apart(X, m)) && (!labels || labels.length === w.length && labels.every((column) => column.length === rows));
+      && (!labels || labels.length === w.length && labels.every((column) => column.length === rows));
     const floors = has("floors") ? all(has("floors").split(",").map((word) => number(word, 0))) : null;
-    if (sound) Object.assign(parts, {X, w, labels, floors: floors && floors.length === X.length ? floors : null, d: integer(has("d"), 1, 9999) ?? D, edited: true});
+    if (sound) Object.assign(parts, {X, w, labels, floors: floors && floors.length === X.length ? floors : null, d: has("d") === "none" ? null : integer(has("d"), D, 999999999) ?? D, edited: true});
   }
   if (has("names")) {
     let names = [];
@@ -232,6 +235,6 @@ export function toPython(state, ks) {
   const step = {kaczmarz: "fg.schemes.Kaczmarz()", sgd: `fg.schemes.SGD(${state.eta})`, ridge: `fg.schemes.Ridge(${state.lam})`}[state.scheme];
   lines.push(`scheme = ${state.alpha === 1 ? step : `fg.schemes.Decay(${state.alpha}, ${step})`}`, `ordering = ${order}`, `k = ${list(ks)}`);
   lines.push(`e = fg.expect(tasks, ordering, k, scheme=scheme${state.noise ? `, noise=${state.noise}` : ""})`, "print(e.loss, e.forgetting)");
-  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme${state.d && state.d !== state.w[0].length ? `, d=${state.d}` : ""}))`);
+  if (!state.noise && state.alpha === 1) lines.push(`print(fg.bounds.evaluate(tasks, ordering, ${state.k}, scheme=scheme${state.d && state.d !== state.w[0].length ? `, d=${state.d * (state.order.startsWith("greedy") ? state.w.length : 1)}` : ""}))`);
   return `${lines.join("\n")}\n`;
 }

@@ -15,10 +15,10 @@ export const TOUR = [
     title: "Repetition against randomness",
     text: [
       "Here are twelve lines that turn slowly, and then fast. Learned once each in the given order, they carry w away from all early tasks: forgetting is almost half of the largest that is possible.",
-      "Repeating the same order helps, slowly. A random order helps at once, even when each task is learned only once: not the repetition, but the randomness prevents the forgetting. With a random order the figures show expected values, the mean over all orders, and the path shows one of them.",
+      "Repeating the same order helps only after the last line: it is at 90 degrees to the first, which then takes w to w\u22c6. A random order helps at once, even when each task is learned only once: not the repetition, but the randomness prevents the forgetting. With a random order the figures show expected values, the mean over all orders, and the path shows one of them.",
     ],
     state: {family: "catastrophic", parameters: {eps: 2.6}, order: "given", k: 12, quantity: "forgetting", step: 12},
-    tries: [["given order", {order: "given", k: 12}], ["cyclic", {order: "cyclic", last: 100, k: 36}], ["random, each once", {order: "without", k: 12}]],
+    tries: [["given order", {order: "given", k: 12}], ["cyclic", {order: "cyclic", last: 100, k: 13}], ["random, each once", {order: "without", k: 12}]],
   },
   {
     title: "Why 1/k",
@@ -42,7 +42,7 @@ export const TOUR = [
     title: "Greedy fails",
     text: [
       "Would a clever order be better than a random one? The greedy order always learns the task that is farthest from w. That sounds best, and each step does bring w closest to w\u22c6.",
-      "On these eleven tasks the greedy order, each task once, ends with an expected loss about five times that of a random order: every step turns w away from the tasks that were learned before.",
+      "On these eleven tasks the greedy order, each task once, ends with a loss about five times the expected loss of a random order: every step turns w away from the tasks that were learned before.",
     ],
     state: {family: "greedy_failure", parameters: {}, order: "greedy", k: 11, quantity: "loss", step: 11},
     tries: [["greedy", {order: "greedy", k: 11}], ["random, each once", {order: "without", k: 11}]],

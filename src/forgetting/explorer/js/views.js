@@ -13,11 +13,11 @@ export const averaged = (state) => state.order === "with" || state.order === "wi
 
 // ------------------------------------------------------------------------------------- expected values, bounds and worst
 
-/** [k, largest known value, certified bound or null] for the number and the size of these tasks, where any are stored. */
+/** [k, largest known value, whether it is certified] for the number and the size of these tasks, where any are stored. */
 export function worstOf(state, {T, dist_sq, radius}) {
   if (state.order !== "with" || state.scheme !== "kaczmarz" || state.alpha !== 1 || state.noise || state.labels) return [];
   const scale = dist_sq * radius ** 2;
-  return (scale > 0 ? worstKnown(T, state.quantity) : []).map(([k, value, upper]) => [k, value * scale, upper === null ? null : upper * scale]);
+  return (scale > 0 ? worstKnown(T, state.quantity) : []).map(([k, value, certified]) => [k, value * scale, certified]);
 }
 
 /** What the figure of curves shows: points of each curve, by what it is. */
@@ -45,7 +45,7 @@ export function drawCurves(svg, state, made) {
   if (shown.tightest.length) entries.push([keyLine({stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"}), `tightest bound: ${best.bound.name}`]);
   if (shown.others.length) entries.push([keyLine({stroke: "var(--minor)", "stroke-width": 1, "stroke-dasharray": "2 2"}), `${shown.others.length} other bounds`]);
   if (shown.trivial !== null) entries.push([keyLine({stroke: "var(--soft)", "stroke-width": 1, "stroke-dasharray": "9 3"}), "trivial bound"]);
-  if (shown.worst.length) entries.push([draw("path", {d: "M6 4L10.5 -4L15 4Z", ...triangle(shown.worst.some(([, , upper]) => upper !== null))}), `worst known ${made.setting.T} tasks${shown.worst.some(([, , upper]) => upper !== null) ? " (filled: certified)" : ""}`]);
+  if (shown.worst.length) entries.push([draw("path", {d: "M6 4L10.5 -4L15 4Z", ...triangle(shown.worst.some(([, , certified]) => certified))}), `worst known ${made.setting.T} tasks${shown.worst.some(([, , certified]) => certified) ? " (filled: certified)" : ""}`]);
   if (result.lossInterval) entries.push([draw("rect", {x: 2, y: -5, width: 17, height: 10, fill: colour(0), "fill-opacity": 0.25}), "95 % interval"]);
   const below = [], tall = legend(below, entries, 4, 0, width - 8), bottom = height - tall - 44;
   const x = logScale(1, last, left, right), y = logScale(low, high, bottom, top), inside = ([, value]) => value >= low / 4 && value <= high * 4;
@@ -69,9 +69,9 @@ export function drawCurves(svg, state, made) {
   for (const [, points] of shown.others) curve(points, {stroke: "var(--minor)", "stroke-width": 0.8, "stroke-dasharray": "2 2"});
   if (shown.trivial !== null) curve([[1, shown.trivial], [last, shown.trivial]], {stroke: "var(--soft)", "stroke-width": 1.1, "stroke-dasharray": "9 3"});
   curve(shown.tightest, {stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"});
-  for (const [k, value, upper] of shown.worst) {
+  for (const [k, value, certified] of shown.worst) {
     const [px, py] = [round(x.place(k)), round(y.place(value))];
-    body.append(draw("path", {d: `M${px - 4} ${py + 4}L${px} ${py - 4}L${px + 4} ${py + 4}Z`, ...triangle(upper !== null)}));
+    body.append(draw("path", {d: `M${px - 4} ${py + 4}L${px} ${py - 4}L${px + 4} ${py + 4}Z`, ...triangle(certified)}));
   }
   const first = state.quantity === "loss" ? ["forgetting", "loss"] : ["loss", "forgetting"];
   for (const name of first) curve(shown[name], {stroke: colour(name === "loss" ? 0 : 1), "stroke-width": name === state.quantity ? 2.6 : 1.6});
