@@ -338,7 +338,7 @@ def test_schemes_that_never_lengthen_the_error_have_intervals_for_heavy_tails(sc
     exact = fg.expect(tasks, order, [20, 100])  # tasks of one row: NLMS and gradient descent are Kaczmarz
     found = fg.expect(tasks, order, [20, 100], scheme=scheme, runs=256)
     assert "betting" in found.detail
-    assert found.notes == ()
+    assert [note for note in found.notes if not note.startswith("simulated: no exact method")] == []
     if not isinstance(scheme, fg.schemes.RecursiveLeastSquares):
         low, high = np.moveaxis(found.intervals["loss"], -1, 0)
         assert np.all((low <= exact.loss) & (exact.loss <= high))

@@ -370,6 +370,12 @@ SCHEMES = [
 VIEW = "orderings.TaskView(3, np.ones(3), lambda: np.ones(3), lambda: np.ones(3))"
 #: good arguments by the name of the parameter, the usual one first
 GOOD = {
+    "weights": ["None", "np.ones(3)"],
+    "stop": ["'discrepancy'", "None"],
+    "tau": ["1.02"],
+    "residual_shape": ["None", "(3,)"],
+    "epoch": ["1"],
+    "elapsed": ["0.5"],
     "penalty": ["None", "0.5"],
     "problem": ["tasks()", "sparse_tasks()", "kernel()", "classes()", "sets()", "affine_sets()", "unsolvable()"],
     "tasks": ["tasks()"],
@@ -1022,7 +1028,7 @@ RESULTS = {
     "fg.claims.Evidence", "fg.claims.Record", "fg.claims.Sides", "fg.claims.Verdict", "fg.metrics.Convention",
     "fg.metrics.Conventions", "fg.auditing.MatrixAudit", "fg.orderings.TaskView",
     "fg.orderings.Visits", "fg.reductions.DirectionCurve", "fg.schemes.Learned", "fg.solver.Guarantee",
-    "fg.solver.History",
+    "fg.solver.History", "fg.solver.SolveState",
     "fg.checks.EWCReport", "fg.references.DeltaRule", "fg.references.Deviation", "fg.references.WorstKeys",
     "fg.solver.Solution", "fg.studies.Status", "fg.worstcase.DualCertificate", "fg.worstcase.Entry",
     "fg.worstcase.Frontier", "fg.worstcase.Improvement", "fg.worstcase.TaskSearch", "fg.worstcase.WorstCase",

@@ -260,6 +260,13 @@ KINDS: dict[str, Kind] = {
         lambda path: type(fg.optimal_schedule(fg.families.two_lines(0.5), "cyclic", 1)).load(path),
         "strengths", "loss", "fixed_strength", "fixed_loss", "unregularised", "by", "k",
     ),
+    "delta_rule": saved(
+        lambda: fg.references.delta_rule(np.eye(3)[:2], np.ones((2, 1)), 0.5, 0.9, queries=np.eye(3)[:2]),
+        fg.references.DeltaRule.load, "state", "state_low", "outputs", "recall", "time_axis",
+    ),
+    "worst_keys": saved(
+        lambda: fg.references.worst_keys(3, 2, budget=64), fg.references.WorstKeys.load, "keys", "precision", "tried"
+    ),
     "evaluation": Kind(
         ".npz", lambda path: fg.bounds.evaluate(gaussian(), RANDOM, [10, 300]).save(path),
         fg.bounds.Evaluation.load, of_rows,

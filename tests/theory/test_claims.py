@@ -94,6 +94,7 @@ LABELS = {
         "without replacement",
         "sets, without replacement",
     ],
+    "here:ridge": [None, "loss, fixed", "loss, increasing"],
     "here:noise": ["error", "loss", "loss, centred", "averaged loss"],
     "needell2010:single rows": [None],
     "floor": ["loss"],

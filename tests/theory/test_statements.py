@@ -101,7 +101,9 @@ CHANGES = [{}, {"T": 2, "rank_avg": 11}, {"eta": 0.5}, {"eta": 0.01, "beta": 0.5
 NOISE = {"floor": 0.5, "smoothness": 4, "noise": 3, "noise_max": 9, "centre_loss": 1, "centre_slope": 2,
          "centre_dist_sq": 16, "centre_noise": 2, "sigma": 1, "sgd_dist_sq": 2}  # fmt: skip
 CHANGES += [{"misfit": fg.bounds.Misfit(**NOISE)}, {**CHANGES[-1], "misfit": fg.bounds.Misfit(**NOISE)}]
+CHANGES += [{"penalty": 0.5}]
 SYMBOLS = {
+    "lambda/R^2": "penalty/radius^2",
     "|w_0 - w*|^2": "dist_sq", "E L(w_(k-1))": "previous_loss", "max_m(|X_m|^2 / (T p_m))": "weight_ratio",
     "max_m(1 / (T p_m))": "rarest_draw",
     "D^2": "dist_sq", "r_max": "rank_max", "Rbar": "radius_sq_mean",
@@ -169,6 +171,7 @@ def value_of(text, s, k):
         "dist_sq": s.dist_sq, "radius_sq_mean": s.radius_sq_mean, "weight_ratio": s.weight_ratio,
         "rarest_draw": s.rarest_draw,
         "spectral_gap": s.spectral_gap,
+        "penalty": s.penalty, "radius": s.radius,
         "previous_loss": s.previous_loss, "r_p": s.rank_weighted, "sigma_star": s.sigma_star,
         "kappa_F": s.spectral_gap**-0.5,
         "min": min, "max": max, "floor": math.floor, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
