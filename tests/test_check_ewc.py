@@ -101,7 +101,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fisher_of", ["full", "diagonal"])
+@pytest.mark.parametrize("fisher_of", ["full", pytest.param("diagonal", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_named(fault, fisher_of):
     planted, said = FAULTS[fault]

@@ -57,7 +57,7 @@ def value(kind: str, rule: str, ordering: str) -> fg.Expectation:
     """The expectation of a cell after three steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fg.expect(tasks(kind), ORDERINGS[ordering], 3, scheme=RULES[rule], runs=256)
+        return fg.expect(tasks(kind), ORDERINGS[ordering], 3, scheme=RULES[rule], runs=64)
 
 
 def cell(rule: str, ordering: str) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
+from effort import rounds
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.expectation import scheduled_loss, schedules
 from forgetting.expectation.api import ask
@@ -99,10 +100,10 @@ def test_no_point_of_a_fine_grid_is_better():
     for ordering in ("with-replacement", "without-replacement"):
         best = fg.optimal_schedule(tasks, ordering, k=2)
         loss, _ = function_of(tasks, ordering, 2)
-        grid = np.concatenate([np.linspace(0, 1, 101)[1:], np.geomspace(1e-6, 1e-2, 20)])
+        grid = np.concatenate([np.linspace(0, 1, rounds(41, 101))[1:], np.geomspace(1e-6, 1e-2, rounds(8, 20))])
         lowest = min(loss.value(np.array(x)) for x in product(grid, repeat=2))
         assert best.loss <= lowest * (1 + 1e-9)
-        assert best.loss == pytest.approx(lowest, rel=1e-2)
+        assert best.loss == pytest.approx(lowest, rel=2e-2)
 
 
 def test_in_one_dimension_the_strengths_are_those_of_a_kalman_filter():
@@ -153,7 +154,7 @@ def test_reaching_the_least_mean_loss_is_certified_and_nothing_else_by_chance():
 
 
 def test_a_schedule_is_never_worse_than_a_fixed_strength():
-    for seed in range(50):
+    for seed in range(rounds(12, 50)):
         rng = np.random.default_rng(seed)
         tasks = random_tasks(seed, count=3, noise=float(rng.choice([0.0, 0.1, 1.0])), outputs=[None, 2][seed % 2])
         ordering = ["with-replacement", "without-replacement", "cyclic"][seed % 3]
