@@ -58,22 +58,7 @@ def entries_of(folder: Path, quantity: str) -> Frontier:
 def store(entry: Entry, folder: Path = FOLDER) -> bool:
     """Write an entry if its value is larger than what is there; what was proved about the supremum is kept."""
     path = folder / f"{entry.name}.json"
-    if not path.exists():
-        entry.save(path)
-        return True
-    old = Entry.read(path)
-    proved = entry if entry.upper is not None else old
-    smaller = entry.d < old.d and not larger(old.value, entry.value)
-    best = entry if larger(entry.value, old.value) or smaller else old
-    if best is old and proved.upper == old.upper:
-        return False
-    origin = best.origin
-    if proved.upper is not None and best is not proved:
-        tasks = best.origin.partition("; tasks by ")[2] or best.origin
-        origin = f"{proved.origin.partition('; tasks by ')[0]}; tasks by {tasks}"
-    evidence = proved.evidence if proved.upper is not None else best.evidence
-    replace(best, upper=proved.upper, proof=proved.proof, evidence=evidence, origin=origin).save(path)
-    return True
+    return entry.keep(folder, Entry.read(path) if path.exists() else None) is not None
 
 
 def certify(T: int | None, k: int, quantity: Any, folder: Path = FOLDER) -> Entry:

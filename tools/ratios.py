@@ -1,14 +1,13 @@
 """Make the records of the package again, or larger: `python -m tools.ratios --budget 300`.
 
 For every claim and bound that has a ratio, the tasks that are known to be worst are tried, then the statement is
-hunted. A record is replaced only by a larger one, and the index is written after each, so that the program may be
-stopped at any time.
+hunted. A record is replaced only by a larger one, and each is written at once, so that the program may be stopped at
+any time. `--index FILE` reads the index in which earlier versions kept all records, and writes an entry for each.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +19,7 @@ import numpy as np
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
 from forgetting.files.best_known import digest_of, larger
+from forgetting.files.json_and_toml import of_format
 from forgetting.files.outputs import write_output
 from forgetting.theory.candidates import known_starts, mutate
 from forgetting.theory.claim import Claim
@@ -27,8 +27,6 @@ from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import (
     FOLDER,
-    FORMAT,
-    INDEX,
     Record,
     all_records,
     has_ratio,
@@ -68,9 +66,9 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(record.path, data)
-    records[claim.key] = record
-    _write_index(folder, records)
-    if known is not None and known.file not in {other.file for other in records.values()}:
+    record.keep(folder, known)
+    if known is not None and known.file != record.file:
+        known.path.with_suffix(".json").unlink(missing_ok=True)
         known.path.unlink(missing_ok=True)
     all_records.cache_clear()
     evidence_of.cache_clear()
@@ -86,14 +84,19 @@ def _file_of(instance: Instance) -> bytes | None:
     return data if len(data) <= LARGEST_FILE else None
 
 
-def _write_index(folder: Path, records: dict[str, Record]) -> None:
-    rows = [
-        f"{json.dumps(key)}: "
-        + json.dumps({name: getattr(record, name) for name in ("ratio", "found", "at", "file", "sha256")})
-        for key, record in sorted(records.items())
-    ]
-    text = f'{{"format": {json.dumps(FORMAT)}, "records": {{\n' + ",\n".join(rows) + "\n}}\n"
-    write(folder / INDEX, text.encode())
+def from_index(index: Path, folder: Path = FOLDER) -> int:
+    """Write the records of an index of earlier versions as entries, if they are larger; how many were written.
+
+    The files of the instances are beside the index, and are written beside the entries.
+    """
+    records, count = read_records(folder), 0
+    for key, entry in of_format(index.read_bytes(), "forgetting/largest-ratios/1")["records"].items():
+        record = Record(key, **entry, folder=index.parent)
+        if (known := records.get(key)) is None or larger(record.ratio, known.ratio):
+            folder.mkdir(parents=True, exist_ok=True)
+            write(folder / record.file, record.path.read_bytes())
+            count += record.keep(folder, known) is not None
+    return count
 
 
 def improve(
@@ -180,7 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--label", default="", help="only statements whose key contains this")
     parser.add_argument("--page", type=Path, help="a page of hunted claims, whose records are brought up to date")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the records are")
+    parser.add_argument("--index", type=Path, help="only take the records of this index of an earlier version")
     chosen = parser.parse_args(arguments)
+    if chosen.index is not None:
+        print(f"{from_index(chosen.index, chosen.folder)} records that are new or larger")
+        return 0
     statements = [claim for claim in recorded_statements() if chosen.label in claim.key]
     count = 0
     for claim in statements:

@@ -17,6 +17,7 @@ from tools.record_page import HEADING, with_records
 import forgetting as fg
 from forgetting.claims import Instance, get
 from forgetting.errors import ProblemFileError
+from forgetting.files.best_known import seal_of
 from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory import evidence as evidence_module
 from forgetting.theory.evidence import evidence_of
@@ -97,9 +98,9 @@ def test_equalities_have_no_ratio():
     assert "equality" in claim.why_no_record
 
 
-def test_the_folder_holds_the_files_of_the_index_and_is_small():
-    files = {path.name for path in FOLDER.iterdir()}
-    assert files == {"index.json", *(record.file for record in all_records().values())}
+def test_the_folder_holds_the_entries_and_their_instances_and_is_small():
+    files = sorted(path.name for path in FOLDER.iterdir())
+    assert files == sorted(f"{record.name}{end}" for record in all_records().values() for end in (".json", ".npz"))
     assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 1_500_000
 
 
@@ -165,34 +166,50 @@ def test_a_damaged_file_is_refused_with_the_names_of_file_and_claim(folder):
 
 
 def test_a_ratio_that_the_file_does_not_attain_is_refused(folder):
-    index = folder / "index.json"
-    data = json.loads(index.read_text())
-    data["records"]["thm:cl_by_sgd_main (loss)"]["ratio"] *= 1.001
-    index.write_text(json.dumps(data))
+    record = read_records(folder)["thm:cl_by_sgd_main (loss)"]
+    replace(record, ratio=record.ratio * 1.001).save(record.path.with_suffix(".json"))
     with pytest.raises(ProblemFileError, match=r"thm:cl_by_sgd_main \(loss\) is recorded as 0\.05.*again gives 0\.05"):
         read_records(folder)["thm:cl_by_sgd_main (loss)"].verify()
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "message"),
     [
-        lambda data: data.update(format="forgetting/instance/1"),
-        lambda data: data["records"]["eq:h-bound (sets)"].update(ratio="large"),
-        lambda data: data["records"]["eq:h-bound (sets)"].update(ratio=-1.0),
-        lambda data: data["records"]["eq:h-bound (sets)"].update(file="../index.json"),
-        lambda data: data["records"]["eq:h-bound (sets)"].pop("sha256"),
+        (lambda data: data.update(format="forgetting/instance/1"), "its 'format' entry is 'forgetting/instance/1'"),
+        (lambda data: data.update(ratio="large"), "ratio: 'large' where a number was expected"),
+        (lambda data: data.update(ratio=-1.0), r"no file 'eq_h_bound_sets_935d41.npz' or ratio -1.0"),
+        (lambda data: data.update(file="../index.json"), "no file '../index.json'"),
+        (lambda data: data.pop("instance"), "'instance' is missing"),
     ],
 )
-def test_a_damaged_index_is_refused_with_its_name(folder, change):
-    index = folder / "index.json"
-    data = json.loads(index.read_text())
+def test_a_damaged_entry_is_refused_with_its_name_and_the_reason(folder, change, message):
+    path = read_records(folder)["eq:h-bound (sets)"].path.with_suffix(".json")
+    data = json.loads(path.read_text())
     change(data)
-    index.write_text(json.dumps(data))
-    with pytest.raises(ProblemFileError, match=r"index\.json: damaged index of records"):
+    path.write_text(json.dumps(data))
+    with pytest.raises(ProblemFileError, match=r"sets_935d41\.json: damaged record .*(SHA-256|'format' entry)"):
         read_records(folder)
-    index.write_text("{")
-    with pytest.raises(ProblemFileError, match=r"index\.json"):
+    del data["sha256"]
+    path.write_text(json.dumps({"sha256": seal_of(data), **data}))
+    with pytest.raises(ProblemFileError, match=rf"sets_935d41\.json: damaged record .*{message}"):
         read_records(folder)
+
+
+def test_the_index_of_earlier_versions_is_read_and_gives_the_same_records(folder):
+    records = read_records(folder)
+    rows = {
+        key: {name: getattr(record, name) for name in ("ratio", "found", "at", "file", "sha256")}
+        for key, record in records.items()
+    }
+    for path in folder.glob("*.json"):
+        path.unlink()
+    index = folder / "index.json"
+    index.write_text(json.dumps({"format": "forgetting/largest-ratios/1", "records": rows}))
+    assert ratios.from_index(index, folder.parent / "new") == len(records)
+    again = read_records(folder.parent / "new")
+    assert again == records
+    assert again["thm:cl_by_sgd_main (loss)"].verify().holds
+    assert ratios.from_index(index, folder.parent / "new") == 0
 
 
 # -------------------------------------------------------------------------------------------------------------- growth
@@ -207,7 +224,7 @@ def test_records_only_ever_grow(tmp_path):
     assert second.ratio > first.ratio
     assert read_records(tmp_path) == {claim.key: second}
     assert second.verify().ratio == pytest.approx(second.ratio)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["index.json", second.file])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{second.name}.json", second.file]
 
 
 def test_a_larger_record_of_the_package_is_what_hunts_start_from(folder, monkeypatch):

@@ -360,6 +360,21 @@ def test_what_improves_is_written_to_the_folder_of_the_user_only(tmp_path):
     assert shown_there.rows[0].entry.own
 
 
+def test_larger_tasks_keep_the_certificate_that_is_beside_the_file_of_the_user(tmp_path):
+    better = Entry.read(FOLDER / "loss-T3-k2.json")
+    worse = Entry.of(fg.families.repeated(fg.families.two_lines(0.5), 2), "loss", 2, origin="first")
+    worse = replace(
+        worse, T=3, w_star=worse.w_star, matrices=worse.matrices[:3], upper=better.upper, proof=better.proof
+    )
+    worse = replace(worse, value=exact_value(worse.tasks, "loss", "with-replacement", 2)[0], evidence="certified")
+    path = saved(tmp_path, worse)
+    path.with_suffix(PROOF).write_bytes((FOLDER / f"loss-T3-k2{PROOF}").read_bytes())
+    written = replace(better, upper=None, proof=None, evidence="searched", origin="second").keep(tmp_path, worse)
+    assert (written.value, written.path, written.origin) == (better.value, path, "first; tasks by second")
+    assert Entry.read(path).verify().upper == pytest.approx(better.upper)
+    assert worse.keep(tmp_path, written) is None
+
+
 def test_questions_without_sense_are_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="no quantity 'regret'"):
         fg.worstcase.frontier("regret")

@@ -1,21 +1,28 @@
-"""The best value that is known, in a file, and the SHA-256 of what reaches or proves the value.
+"""Halls of fame: for each question the best value that is known, in a file, with what reaches it and what proves it.
 
-Two halls of fame work in this way: the largest ratio of each statement (`forgetting.theory.record`), and the worst
-tasks of each size (`forgetting.tasks.worst_tasks`). In both, a value is replaced only by a larger one (`larger`), the
-files that belong to it are read only as they were recorded (`check_digest`, `unsealed`), and whoever doubts a value
-computes it again (`confirmed`).
+Two halls work in this way: the largest ratio of each statement (`forgetting.theory.record`), and the worst tasks of
+each size (`forgetting.tasks.worst_tasks`). A hall is a folder. Each of its entries (`BestKnown`) is a JSON file with a
+SHA-256 of all that it says. What is no JSON, or too large for it, is a file beside the entry under the same name with
+another ending, of which the entry has the SHA-256 (`beside`). An entry is replaced only by a larger one (`keep`), and
+whoever doubts a value computes it again (`confirmed`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
+from dataclasses import fields, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+from forgetting.core.arrays import as_path
 from forgetting.errors import ProblemFileError
 from forgetting.files.arrays import open_regular
-from forgetting.files.json_and_toml import of_format
+from forgetting.files.atomic import as_file_error
+from forgetting.files.json_and_toml import of_format, write_json
+from forgetting.files.records import made
 
 LARGER = 1e-6  # relative: by how much a value must exceed what is known to replace it
 
@@ -42,6 +49,93 @@ def confirmed(where: Path | str, name: str, stated: float, computed: float, allo
             "record, or report the difference"
         )
     return computed
+
+
+class BestKnown(ABC):
+    """An entry of a hall of fame; classes of entries are frozen dataclasses, and their compared fields are in files.
+
+    A field whose metadata have "kept as" is in the file under that name.
+
+    Attributes:
+        _FORMAT: what the 'format' entry of a file says.
+        _WHAT: the entry in words, for errors.
+    """
+
+    _FORMAT: ClassVar[str]
+    _WHAT: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of its file, without the ending."""
+
+    @property
+    @abstractmethod
+    def _reached(self) -> float | None:
+        """The value that counts; None for an entry that only says what cannot be reached."""
+
+    @classmethod
+    @abstractmethod
+    def _place(cls, path: Path) -> dict[str, Any]:
+        """The fields that are not in the file, of an entry that was read from it."""
+
+    def to_json(self) -> str:
+        """The text of the file: numbers as the shortest decimals that give the same float64, and a SHA-256 of all."""
+        return sealed(self._FORMAT, {name: getattr(self, field) for name, field in _kept_fields(type(self)).items()})
+
+    @classmethod
+    def from_json(cls, text: str | bytes, path: Path | None = None) -> Self:
+        """The entry that `to_json` wrote; an error says what is wrong with it."""
+        data, names = unsealed(text, cls._FORMAT), _kept_fields(cls)
+        odd = sorted({*names} ^ {*data})
+        if odd:
+            raise ProblemFileError(f"{odd[0]!r:.60} is {'missing' if odd[0] in names else 'unknown'}")
+        made_of: Any = made(cls, {names[name]: value for name, value in data.items()}, "entry")
+        entry: Self = made_of if path is None else replace(made_of, **cls._place(path))
+        return entry
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """One entry; an error names the file and what is wrong with it."""
+        path = as_path(path)
+        with open_regular(path) as handle:
+            text = handle.read()
+        try:
+            return cls.from_json(text, path)
+        except ProblemFileError as error:
+            raise ProblemFileError(f"{path}: damaged {cls._WHAT} ({error})") from error
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, atomically; a file that is no entry is not replaced."""
+        write_json(as_path(path), self.to_json(), self._FORMAT)
+
+    def keep(self, folder: Path, old: Self | None = None, by: float = LARGER) -> Self | None:
+        """Write the entry into a folder if it is better than an old one; what was written, or None."""
+        best: Any = self if old is None else self._instead_of(old, by)
+        if best is old:
+            return None
+        path = folder / f"{best.name}.json"
+        with as_file_error(path):
+            folder.mkdir(parents=True, exist_ok=True)
+        best.save(path)
+        written: Self = replace(best, **self._place(path))
+        return written
+
+    def _instead_of(self, old: Self, by: float) -> Self:
+        """The better of two entries: the old one, unless this one is larger by a relative `by`."""
+        return self if larger(self._reached, old._reached, by) else old
+
+
+def _kept_fields(cls: Any) -> dict[str, str]:
+    """The fields that are in a file, by their names there."""
+    return {field.metadata.get("kept as", field.name): field.name for field in fields(cls) if field.compare}
+
+
+def beside(path: Path, ending: str, sha256: str, name: str) -> Path:
+    """The file of this ending beside an entry; an error unless it is the one whose SHA-256 the entry has."""
+    other = path.with_suffix(ending)
+    check_digest(other, sha256, name)
+    return other
 
 
 def digest_of(content: bytes) -> str:

@@ -233,13 +233,13 @@ def typed(kind: Any, data: Any, where: str, *, unbounded: bool = False) -> Any:
     if kind is float:
         return _number(data, where, unbounded)
     if isinstance(kind, type) and is_dataclass(kind) and not isinstance(data, kind) and _codec_of(kind) is None:
-        return _made(kind, data, where, unbounded)
+        return made(kind, data, where, unbounded)
     names = {int: "a whole number", bool: "true or false", str: "a text"}
     return _of(data, kind, names.get(kind, f"an object of the class {kind.__name__}"), where)
 
 
-def _made(kind: type[Any], data: Any, where: str, unbounded: bool) -> Any:
-    """The dataclass of the values of its fields."""
+def made(kind: type[Any], data: Any, where: str, unbounded: bool = False) -> Any:
+    """The dataclass of the values of its fields, whether it has a codec or not."""
     values = checked_fields(kind, data, where, unbounded=unbounded)
     try:
         return kind(**values)

@@ -13,35 +13,30 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
-from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_path
+from forgetting.core.arrays import Array
 from forgetting.core.memory import require_memory
 from forgetting.core.numerical import quietly
-from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.files.arrays import open_regular
-from forgetting.files.best_known import sealed, unsealed
-from forgetting.files.json_and_toml import write_json
-from forgetting.files.records import typed
+from forgetting.errors import InvalidInputError
+from forgetting.files.best_known import BestKnown
 from forgetting.geometry import orthogonal_complement
 from forgetting.tasks.levels import MOST, Levels
 from forgetting.tasks.regression import RegressionTasks
 
 FOLDER = Path(__file__).with_name("known_worst")
-FORMAT = "forgetting/worst-tasks/1"
 PROOF = ".certificate.json"  # ending of the file beside an entry that proves its upper bound
 CLOSE = 1e-10  # the largest distance of rows from orthonormal, and of |w*| from 1
 LARGEST = 0.5  # no expected loss or forgetting is larger at |w_0 - w*| R = 1
 
 
 @dataclass(frozen=True)
-class KnownWorst:
+class KnownWorst(BestKnown):
     """The largest known expected loss or forgetting of T tasks after k steps, and tasks that reach it.
 
     Attributes:
@@ -66,6 +61,9 @@ class KnownWorst:
     >>> entry.tasks.num_tasks, entry.d, entry.name
     (2, 2, 'loss-T2-k1')
     """
+
+    _FORMAT = "forgetting/worst-tasks/1"
+    _WHAT = "entry of worst tasks"
 
     quantity: Literal["loss", "forgetting"]
     T: int | None
@@ -166,34 +164,13 @@ class KnownWorst:
         matrices = [_kernel_rows(matrix) if self.kernels else np.array(matrix) for matrix in self.matrices]
         return RegressionTasks(matrices, [matrix @ np.array(self.w_star) for matrix in matrices])
 
-    def to_json(self) -> str:
-        """The text of the file: numbers as the shortest decimals that give the same float64, and a SHA-256 of all."""
-        return sealed(FORMAT, {name: getattr(self, name) for name in _names()})
+    @property
+    def _reached(self) -> float | None:
+        return self.value
 
     @classmethod
-    def from_json(cls, text: str | bytes, path: Path | None = None) -> Self:
-        """The entry that `to_json` wrote; an error says what is wrong with it."""
-        data, names = unsealed(text, FORMAT), _names()
-        odd = sorted({*names} ^ {*data})
-        if odd:
-            raise ProblemFileError(f"{odd[0]!r:.60} is {'missing' if odd[0] in names else 'unknown'}")
-        entry: KnownWorst = typed(KnownWorst, data, "entry")
-        return cls(**vars(entry) | {"path": path})
-
-    @classmethod
-    def read(cls, path: str | PathLike[str]) -> Self:
-        """One entry; an error names the file and what is wrong with it."""
-        path = as_path(path)
-        with open_regular(path) as handle:
-            text = handle.read()
-        try:
-            return cls.from_json(text, path)
-        except ProblemFileError as error:
-            raise ProblemFileError(f"{path}: damaged entry of worst tasks ({error})") from error
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the file, atomically; a file that is no entry is not replaced."""
-        write_json(as_path(path), self.to_json(), FORMAT)
+    def _place(cls, path: Path) -> dict[str, Any]:
+        return {"path": path}
 
 
 def task_arrays(tasks: RegressionTasks) -> dict[str, Any]:
@@ -234,11 +211,6 @@ def _kernel_rows(rows: Any) -> Array:
         return np.eye(given.shape[1])
     rest = orthogonal_complement(given)
     return rest if len(rest) else np.zeros((1, given.shape[1]))
-
-
-def _names() -> list[str]:
-    """The names in a file, which are the fields but for the path."""
-    return [attribute.name for attribute in fields(KnownWorst) if attribute.name != "path"]
 
 
 @cache

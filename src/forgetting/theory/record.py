@@ -1,7 +1,8 @@
 """Records: for each statement the largest ratio of its sides ever found, and the instance that attains it.
 
-The folder `largest_ratios` has an index and one saved `Instance` for each record; in a copy of the repository
-`python -m tools.ratios` makes them, and only ever replaces a record by a larger one.
+The folder `largest_ratios` has an entry for each record (`forgetting.files.best_known`), and beside it the saved
+`Instance`; in a copy of the repository `python -m tools.ratios` makes them, and only ever replaces a record by a larger
+one.
 
 The sides of a bound are compared by the claim of its statement, or by that of a related bound (`claim_of`): a branch of
 a minimum, a step of a proof or a bound of another paper has no claim of its own, but a claim on the same quantity under
@@ -14,7 +15,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileError
-from forgetting.files.best_known import check_digest, confirmed
-from forgetting.files.json_and_toml import of_format
-from forgetting.files.records import typed
+from forgetting.files.best_known import BestKnown, beside, confirmed, larger
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance
 from forgetting.theory.registry import Statement, all_bounds, all_claims, all_statements, get_bound
@@ -52,8 +51,7 @@ __all__ = [
 ]
 
 FOLDER = Path(__file__).with_name("largest_ratios")
-INDEX = "index.json"
-FORMAT = "forgetting/largest-ratios/1"
+CASE = ".npz"  # ending of the file beside an entry that has its instance
 PROBES = 12  # problems on which a claim is tried
 NO_RATIO = {
     "equality": "an equality: its sides are compared by their difference",
@@ -65,7 +63,7 @@ CLOSE = 1e-6  # relative: how far a ratio that is computed again may be off, bey
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(BestKnown):
     """The largest ratio lhs/rhs of a statement ever found, and the file of the instance that attains it.
 
     Attributes:
@@ -83,13 +81,33 @@ class Record:
     (True, True)
     """
 
+    _FORMAT = "forgetting/largest-ratio/1"
+    _WHAT = "record"
+
     key: str
     ratio: float
     found: str
     at: str
     file: str
-    sha256: str
+    sha256: str = field(metadata={"kept as": "instance"})
     folder: Path = field(default=FOLDER, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if Path(self.file).name != self.file or not (math.isfinite(self.ratio) and self.ratio >= 0):
+            raise InvalidInputError(f"{self.key}: no file {self.file!r:.60} or ratio {self.ratio}")
+
+    @property
+    def name(self) -> str:
+        """The name of its files, without the endings."""
+        return self.file.removesuffix(CASE)
+
+    @property
+    def _reached(self) -> float:
+        return self.ratio
+
+    @classmethod
+    def _place(cls, path: Path) -> dict[str, Any]:
+        return {"folder": path.parent}
 
     @property
     def path(self) -> Path:
@@ -108,8 +126,7 @@ class Record:
     @property
     def instance(self) -> Instance:
         """The instance, read anew each time; an error names the file if the file is not what was recorded."""
-        check_digest(self.path, self.sha256, f"the instance of {self.key}")
-        return Instance.load(self.path)
+        return Instance.load(beside(self.path, CASE, self.sha256, f"the instance of {self.key}"))
 
     def verify(self) -> Verdict:
         """Compute both sides again; an error names file and statement if the ratio is not the recorded one.
@@ -129,30 +146,14 @@ class Record:
         return f"the largest ratio found is {self.ratio:.4g}, at {self.at} ({self.found}; {self.file})"
 
 
-@dataclass(frozen=True)
-class _Entry:
-    ratio: float
-    found: str
-    at: str
-    file: str
-    sha256: str
-
-
 def read_records(folder: Path | None = None) -> dict[str, Record]:
-    """The records of a folder by key; an error names the index if it is damaged. A folder without an index has none."""
-    folder = FOLDER if folder is None else folder
-    path = folder / INDEX
-    if not path.exists():
-        return {}
-    try:
-        rows = typed(dict[str, Any], of_format(path.read_bytes(), FORMAT).get("records"), "records")
-        entries = {key: typed(_Entry, entry, key) for key, entry in rows.items()}
-        for key, entry in entries.items():
-            if Path(entry.file).name != entry.file or not (math.isfinite(entry.ratio) and entry.ratio >= 0):
-                raise ProblemFileError(f"{key}: no file {entry.file!r:.60} or ratio {entry.ratio}")
-    except ProblemFileError as error:
-        raise ProblemFileError(f"{path}: damaged index of records ({error})") from error
-    return {key: Record(key, **asdict(entry), folder=folder) for key, entry in entries.items()}
+    """The records of a folder by key, the largest of each; an error names a file that is damaged."""
+    records: dict[str, Record] = {}
+    for path in (FOLDER if folder is None else folder).glob("*.json"):
+        record = Record.read(path)
+        if record.key not in records or larger(record.ratio, records[record.key].ratio, 0.0):
+            records[record.key] = record
+    return dict(sorted(records.items()))
 
 
 @cache
@@ -191,15 +192,15 @@ def why_no_record(statement: Bound | Claim) -> str | None:
 
 
 def record_name(key: str, sha256: str) -> str:
-    """The name of the file of a record: the words of its key, and the start of its digest.
+    """The name of the file of an instance: the words of the key of its record, and the start of its digest.
 
-    A larger record so has a file of another name, and an index is never beside a file that it does not describe.
+    A larger record so has files of another name, and an entry is never beside an instance that it does not describe.
 
     >>> record_name("thm:cl_by_sgd_main (loss)", "0a1b2c3d")
     'thm_cl_by_sgd_main_loss_0a1b2c.npz'
     """
     words = re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_")
-    return f"{words}_{sha256[:6]}.npz"
+    return f"{words}_{sha256[:6]}{CASE}"
 
 
 def has_ratio(verdict: Verdict) -> bool:

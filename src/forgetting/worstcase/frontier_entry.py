@@ -13,7 +13,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.expectation import expect
 from forgetting.expectation.api import ask
 from forgetting.expectation.engines import choose
-from forgetting.files.best_known import check_digest, confirmed
+from forgetting.files.best_known import beside, confirmed, larger
 from forgetting.files.records import Codec, add_codec
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import RegressionTasks, families
@@ -81,9 +81,8 @@ class Entry(KnownWorst):
             raise ProblemFileError(
                 f"{self.name}: the certificate is beside the file of the entry; read that file again"
             )
-        path = (FOLDER / f"{self.name}.json" if self.path is None else self.path).with_suffix(PROOF)
-        check_digest(path, self.proof, f"the certificate of {self.name}")
-        return DualCertificate.load(path)
+        path = FOLDER / f"{self.name}.json" if self.path is None else self.path
+        return DualCertificate.load(beside(path, PROOF, self.proof, f"the certificate of {self.name}"))
 
     def verify(self) -> Verified:
         """Compute the value again by `fg.expect`, and check the certificate; an error says what does not hold.
@@ -145,6 +144,19 @@ class Entry(KnownWorst):
     def to_json(self) -> str:
         """The text of the file."""
         return super(Entry, self.stored).to_json()
+
+    def _instead_of(self, old: Self, by: float) -> Self:
+        """The entry of the larger value, or of fewer dimensions; what either proves about the supremum is kept."""
+        proved = self if self.upper is not None else old
+        smaller = self.d < old.d and not larger(old.value, self.value)
+        best = self if larger(self.value, old.value, by) or smaller else old
+        if best is old and proved.upper == old.upper:
+            return old
+        origin, evidence = best.origin, best.evidence if proved.upper is None else proved.evidence
+        if proved.upper is not None and best is not proved:
+            tasks = best.origin.partition("; tasks by ")[2] or best.origin
+            origin = f"{proved.origin.partition('; tasks by ')[0]}; tasks by {tasks}"
+        return replace(best, upper=proved.upper, proof=proved.proof, evidence=evidence, origin=origin)
 
     @classmethod
     def of(cls, tasks: RegressionTasks, quantity: Any, k: int, ordering: str = DRAWS, **more: Any) -> Self:

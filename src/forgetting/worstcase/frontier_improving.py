@@ -13,7 +13,7 @@ from typing import Any
 
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
-from forgetting.files.atomic import as_file_error, require_place
+from forgetting.files.atomic import require_place
 from forgetting.files.best_known import larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
@@ -128,10 +128,9 @@ def improve_frontier(
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
     path = own / f"{entry.name}.json"
-    with as_file_error(path):
-        path.parent.mkdir(exist_ok=True)
-    entry.save(path)
-    return replace(improvement, path=path, entry=replace(entry, path=path))
+    written = entry.keep(own, Entry.read(path) if path.exists() else None, IMPROVED)
+    assert written is not None
+    return replace(improvement, path=path, entry=written)
 
 
 def _regression(tasks: Problem) -> RegressionTasks:
