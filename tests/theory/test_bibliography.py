@@ -68,7 +68,7 @@ def test_every_statement_resolves_to_its_sources():
     for statement in all_statements():
         key = statement.label if statement.bound is None else statement.bound.key
         assert fg.bounds.cite(key).startswith("@")
-    named = {source.key for statement in all_statements() for source in sources_in(statement.words.source)}
+    named = {source.key for statement in all_statements() for source in sources_in(statement.source)}
     assert named >= {"evron2026continual", "evron2022catastrophic", "swartworth2023nearly", "attia2025fast", SOFTWARE}
     assert set(SOURCES) - named == {  # cited by the docs
         "needell2014stochastic",

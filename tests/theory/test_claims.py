@@ -9,7 +9,7 @@ import forgetting as fg
 from effort import each
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.terms import STATUSES
+from forgetting.theory.statement import STATUSES
 
 # every statement that is to be executable, with the parts that it is split into there
 LABELS = {

@@ -185,7 +185,7 @@ def test_a_later_paper_is_in_the_bibliography_and_its_statements_name_it(paper, 
     labels = [label for label in re.findall(r"`(.*?)`", where) if not label.startswith("fg.")]
     statements = [statement for statement in all_statements() if statement.label in labels]
     assert {statement.label for statement in statements} == set(labels)
-    named = {statement.label for statement in statements if source in sources_in(statement.words.source)}
+    named = {statement.label for statement in statements if source in sources_in(statement.source)}
     assert bool(named) != where.startswith("not here: ")
 
 

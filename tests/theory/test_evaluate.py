@@ -11,7 +11,7 @@ import pytest
 import forgetting as fg
 from forgetting.bounds import Bound, Range, Setting, all_bounds, crossovers, evaluate, get, register, unregister
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.theory.terms import Quantity
+from forgetting.theory.statement import Quantity
 
 orderings, schemes = fg.orderings, fg.schemes
 TASKS = fg.families.gaussian(T=4, d=6, rank=[1, 2, 2, 3], seed=3)

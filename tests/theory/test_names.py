@@ -59,7 +59,7 @@ def test_every_statement_of_the_paper_begins_with_its_number_and_no_name_is_a_ke
             assert name != statement.label
             if statement.label in PRINTED:
                 assert name.startswith(PRINTED[statement.label].number)
-        assert statement.words.name in names
+        assert statement.name in names
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ from forgetting.theory.expression import (
 from forgetting.theory.later.one_over_k import reach
 from forgetting.theory.later.rate_constants import fresh, least_fresh
 from forgetting.theory.numbering import PRINTED
-from forgetting.theory.registry import Statement, all_statements
-from forgetting.theory.terms import STATUSES
+from forgetting.theory.registry import add_statement, all_statements
+from forgetting.theory.statement import STATUSES
 
 STATEMENTS = all_statements()
 
@@ -39,12 +39,12 @@ STATEMENTS = all_statements()
 def test_no_label_and_part_has_two_declarations_or_two_statuses():
     names = Counter((statement.label, statement.part) for statement in STATEMENTS)
     assert max(names.values()) == 1
-    assert {statement.words.status for statement in STATEMENTS} <= set(STATUSES)
+    assert {statement.status for statement in STATEMENTS} <= set(STATUSES)
     for statement in STATEMENTS:
-        words = statement.words
-        for view in (statement.bound, statement.claim):
-            if view is not None:
-                assert (view.label, view.status, view.source) == (statement.label, words.status, words.source)
+        for half in (statement.bound, statement.claim):
+            if half is not None:
+                assert (half.label, half.status, half.source) == (statement.label, statement.status, statement.source)
+                assert (half.bound, half.claim) == (statement.bound, statement.claim)
 
 
 def test_the_views_are_the_registry():
@@ -72,9 +72,17 @@ def test_a_gap_in_a_proof_is_known_to_the_bound_and_to_the_claim(key, label, par
 def test_a_bound_and_a_claim_that_say_different_things_are_no_statement():
     statement = next(s for s in STATEMENTS if s.bound is not None and s.claim is not None)
     with pytest.raises(InvalidInputError, match="one statement, but do not say the same"):
-        Statement(statement.bound, replace(statement.claim, status="refuted"))
-    with pytest.raises(InvalidInputError, match="a bound, a claim, or both"):
-        Statement()
+        add_statement(statement.bound, replace(statement.claim, status="refuted"), replace=True)
+    assert statement.bound.claim is statement.claim
+
+
+def test_a_statement_that_is_not_registered_has_no_other_half():
+    bound, claim = fg.bounds.get("thm:cl_by_sgd_main/loss"), fg.claims.get("thm:cl_by_sgd_main", "loss")
+    assert bound.claim is claim
+    assert claim.bound is bound
+    other, again = replace(bound, title="another"), replace(claim, title="another")
+    assert (other.bound, other.claim, again.bound, again.claim) == (other, None, None, again)
+    assert fg.bounds.cite(other) == fg.bounds.cite(bound) == fg.bounds.cite(again)
 
 
 def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
@@ -83,7 +91,7 @@ def test_every_label_of_the_paper_has_a_number_and_no_two_the_same():
     assert len({printed.number for printed in PRINTED.values()}) == len(PRINTED)
     for statement in STATEMENTS:
         if statement.label in PRINTED:
-            assert PRINTED[statement.label].number in statement.words.source
+            assert PRINTED[statement.label].number in statement.source
     first = PRINTED["thm:random_convergence_rate"]
     assert first == ("Theorem 8", "Parameter-Dependent Forgetting Rate for Random With Replacement")
 

@@ -21,8 +21,8 @@ from forgetting.theory.registry import all_bounds
 from forgetting.theory.registry import get_bound as get
 from forgetting.theory.registry import unregister_bound as unregister
 from forgetting.theory.setting import Setting
+from forgetting.theory.statement import Condition, Range
 from forgetting.theory.tables import Cell, Table, table
-from forgetting.theory.terms import Condition, Range
 
 __all__ = [
     "Bound",

@@ -55,7 +55,7 @@ def bounds_command(
       forgetting bounds two_lines theta=0.1 --quantity loss --json
     """
     from forgetting.report.settings import ordering_name
-    from forgetting.theory.terms import QUANTITIES
+    from forgetting.theory.statement import QUANTITIES
 
     output.check(source.words)
     wanted = QUANTITIES if quantity == "all" else tuple(dict.fromkeys(quantity.split(",")))

@@ -29,7 +29,7 @@ from forgetting.studies.functions import Traits, functions, named_function, stat
 from forgetting.tasks import Problem, families
 from forgetting.tasks.readers import Columns, read, warn_of
 from forgetting.theory.evaluation import evaluate
-from forgetting.theory.terms import QUANTITIES
+from forgetting.theory.statement import QUANTITIES
 
 __all__ = ["measure"]
 

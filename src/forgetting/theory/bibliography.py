@@ -19,7 +19,8 @@ from forgetting.core.arrays import as_kind
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError
 from forgetting.theory.numbering import folded
-from forgetting.theory.registry import Statement, all_statements, label_of
+from forgetting.theory.registry import all_halves, label_of
+from forgetting.theory.statement import Statement
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,9 @@ def bibtex(key: Any) -> str:
 
 def entries(key: Any) -> tuple[str, ...]:
     """The entries of `bibtex`, one by one."""
-    given = getattr(key, "bound", key)  # of a row
-    if not isinstance(given, str) and isinstance(getattr(given, "source", None), str):
-        own = [statement for statement in all_statements() if given is statement.bound or given is statement.claim]
-        own = own or [Statement(bound=given) if hasattr(given, "bibtex") else Statement(claim=given)]
-        return _of_all(own, str(given.key))
+    given = key if isinstance(key, Statement) else getattr(key, "bound", key)  # of a row
+    if isinstance(given, Statement):
+        return _of_all([given], given.key)
     as_kind(given, str, "a bound, a claim, a row of bounds, or the key of a bound, a claim or a source")
     key = given
     if key in SOURCES or key == SOFTWARE:
@@ -143,16 +142,11 @@ def entries(key: Any) -> tuple[str, ...]:
     if folded(key) in (("table", "1"), ("table", "2"), ("table", "3")):
         return (SOURCES["evron2026continual"].bibtex,)
     key = label_of(key)
-    chosen = [
-        statement
-        for statement in all_statements()
-        if key == statement.label
-        or (statement.bound is not None and key in (statement.bound.key, statement.bound.label))
-    ]
+    halves = [(bound, claim or bound) for bound, claim in all_halves()]
+    known = [(words, words.label if bound is None else bound.key) for bound, words in halves if words is not None]
+    chosen = [words for words, name in known if key in (words.label, name)]
     if not chosen:
-        keys = dict.fromkeys(
-            (SOFTWARE, *SOURCES, *(known.bound.key if known.bound else known.label for known in all_statements()))
-        )
+        keys = dict.fromkeys((SOFTWARE, *SOURCES, *(name for _, name in known)))
         raise InvalidInputError(f"no bound, claim or source {key!r:.60}{nearest(key, keys)}")
     return _of_all(chosen, key)
 
@@ -162,11 +156,11 @@ def _of_all(chosen: Sequence[Statement], key: str) -> tuple[str, ...]:
     sources = tuple(dict.fromkeys(entry for statement in chosen for entry in _of_statement(statement)))
     if not sources:
         raise InvalidInputError(
-            f"{key}: its source, {chosen[0].words.source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
+            f"{key}: its source, {chosen[0].source!r:.80}, has no BibTeX entry; declare the bound with bibtex="
         )
     return sources
 
 
 def _of_statement(statement: Statement) -> list[str]:
     given = "" if statement.bound is None else statement.bound.bibtex.strip()
-    return ([given] if given else []) + [source.bibtex for source in sources_in(statement.words.source)]
+    return ([given] if given else []) + [source.bibtex for source in sources_in(statement.source)]

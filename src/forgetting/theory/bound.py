@@ -16,11 +16,9 @@ from forgetting.tasks import Problem
 from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bibliography import check_entry
 from forgetting.theory.expression import Compute, Expression
-from forgetting.theory.numbering import name_of
-from forgetting.theory.record import Record, record_of, why_no_record
-from forgetting.theory.registry import Statement, add_statement, get_bound
+from forgetting.theory.registry import add_statement, get_bound
 from forgetting.theory.setting import ORDERINGS, PROBLEMS, SCHEMES, SCHEMES_ELSEWHERE, Setting, ordering_named
-from forgetting.theory.terms import (
+from forgetting.theory.statement import (
     KINDS,
     NAMES,
     ORIGINS,
@@ -31,6 +29,7 @@ from forgetting.theory.terms import (
     Origin,
     Quantity,
     Range,
+    Statement,
     Status,
 )
 
@@ -58,7 +57,7 @@ def _no_formula(setting: Setting, k: int) -> float:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Statement):
     """A guarantee: what it bounds, where it applies, its formula, its source and what is known about its truth.
 
     Attributes:
@@ -129,7 +128,7 @@ class Bound:
             object.__setattr__(self, "latex", formula.latex)
             object.__setattr__(self, "compute", formula.compute)
             object.__setattr__(self, "needs", tuple(dict.fromkeys((*formula.needs, *self.needs))))
-        self._check_words()
+        self._check_fields()
         for name, allowed in (("quantity", QUANTITIES), ("kind", KINDS), ("status", STATUSES), ("origin", ORIGINS)):
             if getattr(self, name) not in allowed:
                 raise InvalidInputError(
@@ -148,12 +147,11 @@ class Bound:
             if stranger is not None:
                 raise InvalidInputError(f"{self.key}: {name} must be from {', '.join(allowed)}, got {stranger!r:.60}")
 
-    def _check_words(self) -> None:
+    def _check_fields(self) -> None:
         """Raise unless the fields that hold words, a range and conditions do."""
         if not self.key.strip():
             raise InvalidInputError("key: a bound needs a key, such as 'newer2027:random/loss'")
-        for name in ("title", "source", "formula", "latex", "assumptions", "convention", "note", "bibtex"):
-            as_kind(getattr(self, name), str, "words", f"{self.key}: {name}: ")
+        self._check_words("title", "source", "formula", "latex", "assumptions", "convention", "note", "bibtex")
         for name in ("title", "source"):
             if not getattr(self, name).strip():
                 raise InvalidInputError(f"{self.key}: {name} is empty; give it in a few words")
@@ -167,29 +165,19 @@ class Bound:
             raise InvalidInputError(f"{self.key}: compute must be a function of (setting, k), got {self.compute!r:.60}")
 
     @property
-    def label(self) -> str:
+    def bound(self) -> Bound:
+        """The bound itself."""
+        return self
+
+    @property
+    def label(self) -> str:  # type: ignore[override]
         """The part of the key that names the statement."""
         return self.key.split("/")[0]
 
     @property
-    def part(self) -> str | None:
+    def part(self) -> str | None:  # type: ignore[override]
         """The rest of the key: which part or variant of the statement; None where the key is a label alone."""
         return self.key.partition("/")[2] or None
-
-    @property
-    def name(self) -> str:
-        """The name for readers: the number in the PDF, or authors and year, and the title.
-
-        >>> import forgetting as fg
-        >>> fg.bounds.get("thm:cl_by_sgd_main/loss").name
-        'Theorem 10, universal rate'
-        """
-        return name_of(self.label, self.source, self.title)
-
-    @property
-    def heading(self) -> str:
-        """The name, and then the key."""
-        return f"{self.name} [{self.key}]"
 
     def why_not(self, setting: Setting, k: int) -> str | None:
         """Why the formula cannot be used at these numbers, or None."""
@@ -230,26 +218,6 @@ class Bound:
         """The right-hand side at k without each of its terms, where it is one expression with several."""
         terms = {} if self.expression is None else self.expression.without
         return {text: float(compute(setting, k)) for text, compute in terms.items()}
-
-    @property
-    def record(self) -> Record | None:
-        """The largest share of the bound that was ever reached, and by which instance; None: see `why_no_record`.
-
-        >>> import forgetting as fg
-        >>> fg.bounds.get("two-lines:random/loss").record.ratio > 0.999999
-        True
-        """
-        return record_of(self)
-
-    @property
-    def why_no_record(self) -> str | None:
-        """Why there is no record, or None where there is one.
-
-        >>> import forgetting as fg
-        >>> fg.bounds.get("two-lines:random/loss/lower").why_no_record
-        'a lower bound holds for the worst tasks only; bound.instance(T, k) gives tasks that reach it'
-        """
-        return why_no_record(self)
 
     def __str__(self) -> str:
         sign = {"upper": "<=", "lower": ">=", "rate": "= O of", "floor": ">="}[self.kind]
@@ -343,7 +311,7 @@ def register_bound(bound: Bound, *, replace: bool = False) -> Bound:
     loss <= 0.125  Newer 2027, Theorem 1, a newer rate [newer2027:cyclic/loss]  (tightest)
     >>> fg.bounds.unregister("newer2027:cyclic/loss")
     """
-    add_statement(Statement(bound=as_kind(bound, Bound, "a Bound")), replace)
+    add_statement(as_kind(bound, Bound, "a Bound"), replace=replace)
     return bound
 
 

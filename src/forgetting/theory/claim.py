@@ -20,11 +20,10 @@ from forgetting.theory.evidence import Evidence, evidence_of
 from forgetting.theory.hunt import Hunt, search
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, PRINTED, cite, name_of
-from forgetting.theory.record import Record, record_of, why_no_record
-from forgetting.theory.registry import Statement, add_statement, get_claim
+from forgetting.theory.registry import add_statement, get_claim
 from forgetting.theory.setting import LEARNS_ALWAYS
 from forgetting.theory.sizes import as_sizes
-from forgetting.theory.terms import STATUSES, Status
+from forgetting.theory.statement import STATUSES, Statement, Status
 from forgetting.theory.verdict import Check, CheckPaths, Draw, Kind, Missing, Settle, Sides, Verdict, always, unchanged
 
 _Made = TypeVar("_Made", bound=Callable[..., Sides] | CheckPaths)
@@ -32,7 +31,7 @@ WHOLE = ("task", "i", "t", "m")  # extras that are whole numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class Claim(Statement):
     """A statement of the paper or of another source: what it says, where it is, what is known of it, how to check it.
 
     Attributes:
@@ -75,26 +74,25 @@ class Claim:
 
     def __post_init__(self) -> None:
         as_kind(self.label, str, "a label such as 'newer2027'", "label: ")
-        for name in ("statement", "source", "note", "title"):
-            as_kind(getattr(self, name), str, "words", f"{self.key}: {name}: ")
+        self._check_words("statement", "source", "note", "title")
         as_word(self.status, STATUSES, f"{self.key}: status")
         as_word(self.kind, get_args(Kind), f"{self.key}: kind")
         for name in ("sides", "draw", "missing", "settle"):
             as_function(getattr(self, name), f"{self.key}: {name}")
 
     @property
-    def key(self) -> str:
+    def claim(self) -> Claim:
+        """The claim itself."""
+        return self
+
+    @property
+    def key(self) -> str:  # type: ignore[override]
         """Label and part, which identify the claim."""
         return self.label if self.part is None else f"{self.label} ({self.part})"
 
     @property
     def name(self) -> str:
-        """The name for readers: the number in the PDF, or authors and year, the title and the part.
-
-        >>> import forgetting as fg
-        >>> fg.claims.get("thm:cl_by_sgd_main", "loss").name
-        'Theorem 10, universal rate: loss'
-        """
+        """The name for readers: the number in the PDF, or authors and year, the title and the part."""
         return name_of(self.label, self.source, self.title, self.part)
 
     @property
@@ -140,22 +138,6 @@ class Claim:
             return Verdict.of(self.precise(instance), self.kind)
         except NotSupportedError:
             return None
-
-    @property
-    def record(self) -> Record | None:
-        """The largest ratio lhs/rhs ever found, with the instance that attains it; None where `why_no_record` says why.
-
-        >>> import forgetting as fg
-        >>> record = fg.claims.get("thm:cl_by_sgd_main", "forgetting").record
-        >>> 0.008 < record.ratio < 0.01, record.verify().holds, fg.claims.get("eq:loss").record
-        (True, True, None)
-        """
-        return record_of(self)
-
-    @property
-    def why_no_record(self) -> str | None:
-        """Why there is no record, or None where there is one."""
-        return why_no_record(self)
 
     @property
     def evidence(self) -> Evidence | None:
@@ -257,7 +239,7 @@ def register_claim(claim: Claim, *, replace: bool = False) -> Claim:
     True
     >>> fg.claims.unregister("demo")
     """
-    add_statement(Statement(claim=as_kind(claim, Claim, "a Claim")), replace)
+    add_statement(claim=as_kind(claim, Claim, "a Claim"), replace=replace)
     return claim
 
 

@@ -19,7 +19,7 @@ from forgetting.theory.bound import Bound
 from forgetting.theory.evaluation import is_vacuous
 from forgetting.theory.registry import all_bounds
 from forgetting.theory.setting import Setting, describe_ordering, ordering_named
-from forgetting.theory.terms import ORIGINS, QUANTITIES
+from forgetting.theory.statement import ORIGINS, QUANTITIES
 
 
 @dataclass(frozen=True)

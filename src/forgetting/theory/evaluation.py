@@ -32,7 +32,7 @@ from forgetting.theory.setting import (
     describe_ordering,
     describe_scheme,
 )
-from forgetting.theory.terms import ORIGINS, QUANTITIES
+from forgetting.theory.statement import ORIGINS, QUANTITIES
 
 MOST_BARS = 20  # bounds in a figure
 _SIGN = {"upper": r"\le ", "lower": r"\ge ", "rate": "O", "floor": r"\ge "}

@@ -26,13 +26,14 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.files.best_known import BestKnown, beside, confirmed, larger
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance
-from forgetting.theory.registry import Statement, all_bounds, all_claims, all_statements, get_bound
+from forgetting.theory.registry import all_bounds, all_claims, all_halves, get_bound, halves_of
 from forgetting.theory.setting import describe_scheme
 from forgetting.theory.verdict import Check, RightSide, Sides, Verdict
 
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
     from forgetting.theory.claim import Claim
+    from forgetting.theory.statement import Statement
 
 __all__ = [
     "FOLDER",
@@ -166,7 +167,7 @@ def all_records() -> Mapping[str, Record]:
     return read_records()
 
 
-def record_of(statement: Bound | Claim) -> Record | None:
+def record_of(statement: Statement) -> Record | None:
     """The record of a claim or a bound, or None; `why_no_record` says why.
 
     >>> import forgetting as fg
@@ -175,11 +176,10 @@ def record_of(statement: Bound | Claim) -> Record | None:
     """
     if statement.kind in NO_RATIO:
         return None
-    own = next((known.claim for known in all_statements() if known.bound is statement), None)
-    return all_records().get(statement.key if own is None else own.key)
+    return all_records().get((halves_of(statement).claim or statement).key)
 
 
-def why_no_record(statement: Bound | Claim) -> str | None:
+def why_no_record(statement: Statement) -> str | None:
     """Why there is no record of a statement, or None where there is one.
 
     >>> import forgetting as fg
@@ -238,7 +238,7 @@ def recorded_statements() -> tuple[Claim, ...]:
     return (*claims, *(claim for claim in through if claim is not None and claim.key not in known))
 
 
-def why_no_ratio(statement: Bound | Claim) -> str | None:
+def why_no_ratio(statement: Statement) -> str | None:
     """Why there is no ratio of the left side to the right side, or None where there is one.
 
     >>> import forgetting as fg
@@ -247,9 +247,8 @@ def why_no_ratio(statement: Bound | Claim) -> str | None:
     """
     if statement.kind in NO_RATIO:
         return NO_RATIO[statement.kind]
-    if statement.kind == "inequality" or statement.kind == "equality":  # a claim, which has both sides
-        return None
-    return None if claim_of(statement) is not None else "no claim computes its left side"
+    compared = statement.claim is not None or (statement.bound is not None and claim_of(statement.bound) is not None)
+    return None if compared else "no claim computes its left side"
 
 
 def claim_of(bound: Bound) -> Claim | None:
@@ -264,23 +263,23 @@ def claim_of(bound: Bound) -> Claim | None:
     """
     if bound.kind in NO_RATIO:
         return None
-    statements = all_statements()
-    own = next((statement.claim for statement in statements if statement.bound is bound), None)
-    if own is not None:
+    if (own := bound.claim) is not None:
         return own
-    related = [statement for statement in statements if _related(bound, statement)]
-    best = max(related, key=lambda statement: _closeness(bound, statement), default=None)
-    return None if best is None else _compared(bound, best)
+    related = [
+        (known, claim)
+        for known, claim in all_halves()
+        if known is not None and claim is not None and claim.kind == "inequality" and _related(bound, known, claim)
+    ]
+    best = max(related, key=lambda other: _closeness(bound, other[0]), default=None)
+    return None if best is None else _compared(bound, best[1])
 
 
-def _related(bound: Bound, other: Statement) -> bool:
-    if other.bound is None or other.claim is None or other.claim.kind != "inequality":
-        return False
-    known = other.bound
+def _related(bound: Bound, known: Bound, claim: Claim) -> bool:
+    """Whether the check of another bound computes what this bound is about."""
     shared = bool(set(bound.problems) & set(known.problems) and set(bound.schemes) & set(known.schemes))
     ordered = "any" in bound.orderings or set(known.orderings) <= _included(bound.orderings)
     same = known.quantity == bound.quantity and known.kind == "upper" and known.noisy == bound.noisy
-    return shared and ordered and same and _says_where(other.claim)
+    return shared and ordered and same and _says_where(claim)
 
 
 @cache
@@ -299,18 +298,14 @@ def _included(orderings: tuple[str, ...]) -> set[str]:
     return {*orderings, *(("with replacement", "norm-weighted") if "i.i.d." in orderings else ())}
 
 
-def _closeness(bound: Bound, other: Statement) -> tuple[bool, bool, bool, bool]:
-    """The rank of a related statement: same label first, then same orderings, no conditions, an early first k."""
-    assert other.bound is not None
-    known = other.bound
+def _closeness(bound: Bound, known: Bound) -> tuple[bool, bool, bool, bool]:
+    """The rank of a related bound: same label first, then same orderings, no conditions, an early first k."""
     early = known.range.first in (1, 2)
-    return other.label == bound.label, known.orderings == bound.orderings, not known.conditions, early
+    return known.label == bound.label, known.orderings == bound.orderings, not known.conditions, early
 
 
-def _compared(bound: Bound, other: Statement) -> Claim:
+def _compared(bound: Bound, claim: Claim) -> Claim:
     """The claim of another bound, with this bound on its right side."""
-    claim = other.claim
-    assert claim is not None
 
     def against(compute: Check) -> Check:
         def sides(instance: Instance) -> Sides:

@@ -6,9 +6,8 @@ views of the registry: the first lists statements with a bound, the second state
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from forgetting.core.arrays import as_flag, as_kind
 from forgetting.core.registry import watched
@@ -18,58 +17,28 @@ from forgetting.theory.numbering import PAPER, folded, place_of
 if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
     from forgetting.theory.claim import Claim
+    from forgetting.theory.statement import Statement
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """One statement of a paper: what it bounds, how it is checked, and what is known about it.
-
-    Attributes:
-        bound: the right-hand side, None where the statement is no bound on a quantity of this library.
-        claim: the check of both sides, None where the statement is not checked on instances.
-
-    >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
-    >>> statement.words.name, statement.part, statement.words.status
-    ('Theorem 10, universal rate: loss', 'loss', 'holds as stated')
-    """
+class Halves(NamedTuple):
+    """The right side of a statement, if it is a bound, and its check, if there is one."""
 
     bound: Bound | None = None
     claim: Claim | None = None
 
-    def __post_init__(self) -> None:
-        bound, claim = self.bound, self.claim
-        if bound is None and claim is None:
-            raise InvalidInputError("a statement is a bound, a claim, or both")
-        if bound is not None and claim is not None:
-            named = bound.label, bound.source, bound.status, bound.note
-            if named != (claim.label, claim.source, claim.status, claim.note):
-                raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
 
-    @property
-    def words(self) -> Bound | Claim:
-        """The part that has the name, the source, the status and the note: the claim, else the bound."""
-        words = self.claim or self.bound
-        assert words is not None
-        return words
-
-    @property
-    def label(self) -> str:
-        """The label in the source: the paper's own LaTeX label where it has one."""
-        return self.words.label
-
-    @property
-    def part(self) -> str | None:
-        """The part, reading or variant of the statement; None where it has one part."""
-        return self.words.part
+_STATEMENTS: dict[tuple[str, str | None], Halves] = watched("statement", {})
 
 
-_STATEMENTS: dict[tuple[str, str | None], Statement] = watched("statement", {})
-
-
-def add_statement(statement: Statement, replace: bool = False) -> Statement:
-    """Add a statement; with `replace`, in the place of an earlier one of the same key."""
-    key = statement.label, statement.part
-    bound, claim = statement.bound, statement.claim
+def add_statement(bound: Bound | None = None, claim: Claim | None = None, *, replace: bool = False) -> None:
+    """Add a statement: a bound, a claim, or both; with `replace`, in the place of an earlier one of the same key."""
+    words = claim or bound
+    assert words is not None
+    if bound is not None and claim is not None:
+        named = bound.label, bound.source, bound.status, bound.note
+        if named != (claim.label, claim.source, claim.status, claim.note):
+            raise InvalidInputError(f"{bound.key} and {claim.key} are one statement, but do not say the same")
+    key = words.label, words.part
     same = [
         place
         for place, other in _STATEMENTS.items()
@@ -86,17 +55,27 @@ def add_statement(statement: Statement, replace: bool = False) -> Statement:
     for place in same:
         if place != key:
             del _STATEMENTS[place]
-    _STATEMENTS[key] = statement
-    return statement
+    _STATEMENTS[key] = Halves(bound, claim)
+
+
+def all_halves() -> tuple[Halves, ...]:
+    """The bound and the claim of each statement, in the order of declaration."""
+    return tuple(_STATEMENTS.values())
+
+
+def halves_of(statement: Statement) -> Halves:
+    """The bound and the claim of a statement, given by either of them; nothing for one that is not registered."""
+    return next((halves for halves in all_halves() if any(half is statement for half in halves)), Halves())
 
 
 def all_statements() -> tuple[Statement, ...]:
-    """All statements, in the order of declaration.
+    """All statements, in the order of declaration: the claim of those that have one, else the bound.
 
-    >>> len(all_statements()) > 130
-    True
+    >>> statement = next(one for one in all_statements() if one.label == "thm:cl_by_sgd_main")
+    >>> statement.name, statement.bound.key, statement.status
+    ('Theorem 10, universal rate: loss', 'thm:cl_by_sgd_main/loss', 'holds as stated')
     """
-    return tuple(_STATEMENTS.values())
+    return tuple(words for halves in all_halves() if (words := halves.claim or halves.bound) is not None)
 
 
 def label_of(name: str) -> str:
@@ -109,7 +88,7 @@ def label_of(name: str) -> str:
     """
     wanted = folded(name)
     for statement in all_statements():
-        place = place_of(statement.label, statement.words.source)
+        place = place_of(statement.label, statement.source)
         if place and name != statement.label and wanted in (folded(place), folded(f"{PAPER}, {place}")):
             return statement.label
     return name
@@ -139,7 +118,7 @@ def get_bound(key: str) -> Bound:
 def unregister_bound(key: str) -> None:
     """Take the statement of this bound out of the registry, with its claim if it has one."""
     bound = get_bound(key)
-    _STATEMENTS.pop(next(name for name, statement in _STATEMENTS.items() if statement.bound is bound))
+    _STATEMENTS.pop(next(name for name, halves in _STATEMENTS.items() if halves.bound is bound))
 
 
 def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> tuple[Bound, ...]:
@@ -154,8 +133,8 @@ def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> t
     as_kind(ordering, str | None, "the name of an ordering")
     return tuple(
         bound
-        for statement in _STATEMENTS.values()
-        if (bound := statement.bound) is not None
+        for halves in all_halves()
+        if (bound := halves.bound) is not None
         and (quantity is None or bound.quantity == quantity)
         and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
     )
@@ -206,7 +185,7 @@ def all_claims(label: str | None = None) -> tuple[Claim, ...]:
     True
     """
     as_kind(label, str | None, "the label of a claim")
-    claims = (statement.claim for statement in _STATEMENTS.values())
+    claims = (halves.claim for halves in all_halves())
     return tuple(claim for claim in claims if claim is not None and label in (None, claim.label))
 
 
@@ -232,9 +211,8 @@ def heading_of(key: str, part: str | None = None) -> str:
     return name_by_key(key, part) if known is None else known.heading
 
 
-def _registered(key: str, part: str | None) -> Bound | Claim | None:
-    for statement in all_statements():
-        bound, claim = statement.bound, statement.claim
+def _registered(key: str, part: str | None) -> Statement | None:
+    for bound, claim in all_halves():
         if claim is not None and (claim.label, claim.part) == (key, part):
             return claim
         if bound is not None and bound.key == key:

@@ -1,6 +1,6 @@
 """Theorems: bounds that are declared from expressions, each with its check if there is one.
 
-Every statement is a `Statement` in one registry: a bound (the right side), a claim (the check of both sides), or both.
+Every statement is in one registry, as a bound (the right side), a claim (the check of both sides), or both.
 Within the package it is declared in one of two ways. A `Theorem` declares bounds that are expressions; their checks are
 made by `compared`, or by `expected` for E L(w_k) and E F(k). `declare_claim` of `forgetting.theory.claim` declares a
 function that computes both sides. Users have `fg.bounds.register` and `fg.claims.register` for what they made
@@ -28,8 +28,8 @@ from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import Expression
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED, cite
-from forgetting.theory.registry import Statement, add_statement, all_statements, get_bound
-from forgetting.theory.terms import NAMES, Condition, Kind, Origin, Quantity, Range, Status
+from forgetting.theory.registry import add_statement, get_bound
+from forgetting.theory.statement import NAMES, Condition, Kind, Origin, Quantity, Range, Status
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, unchanged
 
 #: what a variant of a bound adds to the title of its theorem, and its origin
@@ -117,7 +117,7 @@ class Theorem:
         key = "/".join(filter(None, (self.label, quantity, variant)))
         own: dict[str, Any] = {"title": self.title + words, "origin": origin, **self.shared, **more}
         bound = Bound(key=key, quantity=quantity, expression=right, **own)
-        add_statement(Statement(bound, None if check is None else check(bound)))
+        add_statement(bound, None if check is None else check(bound))
         return bound
 
 
@@ -203,16 +203,15 @@ def claim_from_bound(key: str, *, draw: Draw | None = None, replace: bool = Fals
     >>> fg.bounds.unregister("newer2027:random/loss")
     """
     bound = get_bound(key)
-    statement = next(statement for statement in all_statements() if statement.bound is bound)
-    if statement.claim is not None and not as_flag(replace, "replace"):
+    if (known := bound.claim) is not None and not as_flag(replace, "replace"):
         raise InvalidInputError(
-            f"{key} has a claim, fg.claims.get({statement.label!r}, {statement.part!r}); replace=True replaces it"
+            f"{key} has a claim, fg.claims.get({known.label!r}, {known.part!r}); replace=True replaces it"
         )
     if (reason := _not_covered(bound)) is not None:
         raise InvalidInputError(f"{key}: {reason}; compute both sides under fg.claims.declare")
     claim = expected(_draw(bound) if draw is None else as_function(draw, "draw"))(bound)
     claim = changed(claim, part=bound.part)
-    add_statement(Statement(bound, claim), replace=True)
+    add_statement(bound, claim, replace=True)
     return claim
 
 

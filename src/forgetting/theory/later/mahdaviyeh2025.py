@@ -37,7 +37,7 @@ from forgetting.theory.definition import DisagreementError, equations, law_of
 from forgetting.theory.draws import realizable
 from forgetting.theory.instance import Instance
 from forgetting.theory.precise import at_full_precision
-from forgetting.theory.terms import Status
+from forgetting.theory.statement import Status
 from forgetting.theory.verdict import CheckPaths, Sides
 
 _SOURCE = "Mahdaviyeh et al. 2025 (mahdaviyeh2025replay)"

@@ -46,7 +46,7 @@ from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
 from forgetting.theory.paper.stability import seen_and_next
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.terms import NAMES, Condition, Range
+from forgetting.theory.statement import NAMES, Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 

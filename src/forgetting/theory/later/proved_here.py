@@ -33,7 +33,7 @@ from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spectral_peak
 from forgetting.theory.setting import known
-from forgetting.theory.terms import Condition, Quantity, Range
+from forgetting.theory.statement import Condition, Quantity, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
 
 _NO_LONGER = Condition(

@@ -70,7 +70,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, STEP, X_IS
 from forgetting.theory.paper.regression_rates import JOINT_RANK, WITH, WITHOUT
 from forgetting.theory.setting import known
-from forgetting.theory.terms import Condition, Range
+from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Sides
 

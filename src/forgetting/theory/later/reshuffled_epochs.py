@@ -29,7 +29,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.later.published_rates import LARGEST, error_at_most, least_eigenvalue
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.terms import Range
+from forgetting.theory.statement import Range
 from forgetting.theory.theorem import Theorem, compared, expected
 from forgetting.theory.verdict import Sides
 

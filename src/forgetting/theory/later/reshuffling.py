@@ -26,7 +26,7 @@ from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import permuted, realizable
 from forgetting.theory.expectations import Engine, as_least_squares
 from forgetting.theory.instance import Instance
-from forgetting.theory.terms import Status
+from forgetting.theory.statement import Status
 from forgetting.theory.verdict import Draw, Sides
 
 _SOURCE = "an observation, related to Recht and Re 2012 and De Sa 2020 (reshuffling)"

@@ -22,7 +22,7 @@ from forgetting.theory.expression import Expression, K, S, called, logarithm, pa
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.rate_constants import fresh
 from forgetting.theory.paper.regression_rates import WITH
-from forgetting.theory.terms import Condition
+from forgetting.theory.statement import Condition
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 

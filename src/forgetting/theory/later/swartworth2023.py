@@ -14,7 +14,7 @@ import math
 from forgetting.theory.draws import cycles
 from forgetting.theory.expression import Expression, K, S, T, spiral
 from forgetting.theory.setting import known
-from forgetting.theory.terms import Condition, Range
+from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Theorem, expected
 
 Theorem(

@@ -25,7 +25,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, cite
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, setting, unit
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.terms import Condition
+from forgetting.theory.statement import Condition
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Sides, unchanged
 

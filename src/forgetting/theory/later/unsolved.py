@@ -32,7 +32,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.setting import known
-from forgetting.theory.terms import Condition, Range
+from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 

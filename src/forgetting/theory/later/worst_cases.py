@@ -27,7 +27,7 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
 from forgetting.theory.later.published_rates import HALVED, ROOM, WORST
 from forgetting.theory.setting import known
-from forgetting.theory.terms import NAMES, Condition, Quantity, Range
+from forgetting.theory.statement import NAMES, Condition, Quantity, Range
 from forgetting.theory.theorem import Theorem, expected
 from forgetting.theory.verdict import Draw
 

@@ -38,9 +38,9 @@ from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED, cite
 from forgetting.theory.paper.regression_rates import PRODUCT, WITH, WITHOUT, average_iterate
 from forgetting.theory.precise import halfspace_walk
-from forgetting.theory.registry import Statement, add_statement, get_bound
+from forgetting.theory.registry import add_statement, get_bound
 from forgetting.theory.set_draws import classified, sets, weakly
-from forgetting.theory.terms import Range
+from forgetting.theory.statement import Range
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import Check, CheckPaths, Draw, Missing, Sides
 
@@ -216,7 +216,7 @@ def declare_on_sets(bound: Bound, part: str = "sets, {}") -> None:
     """Declare the check of a bound on convex sets, where L_m = dist^2/2, with the status of the first check."""
     check = checked_on("E F(k), L_m = dist^2/2,", bound.orderings, convex_sets, sets, part)
     claim = check(bound)
-    add_statement(Statement(claim=replace(claim, title="") if bound.label in PRINTED else claim))
+    add_statement(claim=replace(claim, title="") if bound.label in PRINTED else claim)
 
 
 FORGETTING_WITH = _forgetting(

@@ -24,7 +24,7 @@ from forgetting.theory.expression import BETA, D_SQUARED, ETA, E, Expression, K,
 from forgetting.theory.instance import Instance
 from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.setting import Setting, known
-from forgetting.theory.terms import Condition, Range
+from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Missing, Settle, Sides, unchanged
 

@@ -34,7 +34,7 @@ from forgetting.theory.expression import DISTANCE, MEAN_SQUARE, E, K, S, paramet
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import cite
 from forgetting.theory.paper.regression_rates import PRODUCT, average_iterate
-from forgetting.theory.terms import NAMES, Range
+from forgetting.theory.statement import NAMES, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
 from forgetting.theory.verdict import CheckPaths, Sides
 

@@ -23,7 +23,7 @@ from forgetting.theory.expression import (
     root,
     spectral,
 )
-from forgetting.theory.terms import Quantity, Range
+from forgetting.theory.statement import Quantity, Range
 from forgetting.theory.theorem import Checked, Theorem, expected
 
 WITH, WITHOUT = ("with replacement",), ("without replacement",)

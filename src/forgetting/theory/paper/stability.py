@@ -68,7 +68,7 @@ from forgetting.theory.paper.last_iterate import (
     with_greedy_step,
 )
 from forgetting.theory.paper.regression_rates import PRODUCT
-from forgetting.theory.terms import Range, Status
+from forgetting.theory.statement import Range, Status
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, unchanged
 
