@@ -248,6 +248,10 @@ class Quantity:
 
     def terms(self) -> tuple[Term, ...]:
         """The terms whose sum the quantity is."""
+        return self._terms
+
+    @cached_property
+    def _terms(self) -> tuple[Term, ...]:
         if not isinstance(self.average, str):
             return self.average
         term = Term(self.average, self.form, held_out=self.held_out, iterate=self.iterate)

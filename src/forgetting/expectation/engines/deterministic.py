@@ -19,6 +19,7 @@ from forgetting.expectation.engines.moment_map import Moments, batches
 from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import RunReading, made_run, squared_norms, values_of
+from forgetting.expectation.engines.two_float_moments import TwoFloatMoments
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Quantity, Term
 from forgetting.expectation.request import Request
@@ -71,7 +72,7 @@ class DeterministicEngine(Engine):
         twofold = in_two_floats(request, _products(request))
         moments = moment_map(request, twofold=twofold, as_run=not twofold)
         order, notes = request.geometry.distinct(trajectory.order), trajectory.remarks
-        if twofold:
+        if isinstance(moments, TwoFloatMoments):
             if request.ordering.adaptive:
                 order = _decided(moments, request, trajectory.k)
             values, doubts = tables(_along(moments, order, request))
@@ -108,7 +109,7 @@ def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
     return concluded
 
 
-def _decided(moments: Moments, request: Request, k: int) -> IntArray:
+def _decided(moments: TwoFloatMoments, request: Request, k: int) -> IntArray:
     """The first k distinct tasks that an ordering chooses by looking at the iterate, with 31 digits of the iterate.
 
     In float64, distances that are rounding decide differently on each processor.

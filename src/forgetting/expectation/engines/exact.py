@@ -17,6 +17,7 @@ from forgetting.expectation.engines.error_bounds import Pair, doubts_of, times, 
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.step_tables import StepTables
+from forgetting.expectation.engines.two_float_moments import TwoFloatMoments
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import Term
 from forgetting.expectation.request import FOREVER, Request, steps_shown
@@ -89,11 +90,10 @@ def moment_map(request: Request, *, twofold: bool = False, homogeneous: bool = F
         first = _widened(first, (identity, 0 * identity))
     if request.averaged:
         left, right, first = _doubled(left), _doubled(right), _doubled(first)
-    kind = Moments if twofold else Float64Moments
+    kind = TwoFloatMoments if twofold else Float64Moments
     pace = tables.paces[0]
     return kind(
         geometry=geometry,
-        twofold=twofold,
         probability=probability,
         left=left,
         right=right,

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
+from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.error_bounds import Pair
-from forgetting.expectation.engines.moment_map import UNDERFLOW, MomentReading, Moments, Squares, State, kernels
+from forgetting.expectation.engines.moment_map import Moments, Squares, State, kernels
 from forgetting.expectation.engines.step_tables import Table
 
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
@@ -64,10 +65,34 @@ class _Maps(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Float64Moments(Moments):
-    """`Moments` in float64. Their states keep n x (1 + tasks) x n on the device, where tasks are sorted by rank.
+    """`Moments` in float64. What a state has counted is n x tasks x n on the device, where tasks are sorted by rank.
 
     Steps of states are those of independent draws.
     """
+
+    twofold = False
+
+    @property
+    def rounding(self) -> float:
+        return EPS
+
+    def plus(self, a: Pair, b: Pair) -> Pair:
+        return a[0] + b[0], a[1]
+
+    def inner(self, a: Pair, b: Pair) -> Pair:
+        product = a[0] @ b[0].T
+        return product, np.zeros(product.shape)
+
+    def total(self, numbers: Pair) -> Pair:
+        total = np.sum(numbers[0], axis=-1)
+        return total, np.zeros(total.shape)
+
+    def per_task(self, numbers: Pair) -> Pair:
+        return self.geometry.per_task(numbers[0]), self.geometry.per_task(numbers[1])
+
+    def squares_of(self, moments: Pair, rows: Pair) -> Pair:
+        squares = self.quadratic(moments[0], rows[0])
+        return squares, 0 * squares
 
     # --------------------------------------------------------------------------------------- what is moved, once
 
@@ -82,8 +107,7 @@ class Float64Moments(Moments):
         return self.device.put_index(self._sorted)
 
     @cached_property
-    def _places(self) -> IntArray:
-        """For each row in the order of `_sorted`, its place among the R directions."""
+    def places(self) -> IntArray:
         blocks = [np.arange(block.start, block.stop) for block in map(self.geometry.block, self._sorted.tolist())]
         return np.concatenate([np.empty(0, dtype=np.int64), *blocks])
 
@@ -96,16 +120,16 @@ class Float64Moments(Moments):
         return [_Group(int(ranks[a]), slice(a, b), slice(ends[a], ends[b])) for a, b in pairwise(cuts)]
 
     @cached_property
-    def _rows(self) -> tuple[Any, Any]:
-        """a and b of all R directions, on the device."""
-        return self.device.put(self.left[0]), self.device.put(self.right[0])
+    def _left(self) -> Any:
+        """a of all R directions in the first step, on the device."""
+        return self.device.put(self.left[0])
 
     @cached_property
     def _learned(self) -> _Maps:
         """The maps of the first step."""
-        places = self._places
+        places = self.places
         if np.array_equal(places, np.arange(len(self.right[0]))):
-            left, right = self._rows
+            left, right = self._left, self.there[0]
         else:
             left, right = self.device.put(self.left[0][places]), self.device.put(self.right[0][places])
         return _Maps(left, right, left * self._chance[:, None])
@@ -126,7 +150,7 @@ class Float64Moments(Moments):
     @cached_property
     def _chance(self) -> Any:
         """p of the task of each learned direction, tasks sorted by rank."""
-        return self.device.put(self.probability[0][self.geometry.owner[self._places]])
+        return self.device.put(self.probability[0][self.geometry.owner[self.places]])
 
     @cached_property
     def _task_chance(self) -> Any:
@@ -135,8 +159,8 @@ class Float64Moments(Moments):
 
     def _of_table(self, table: Table) -> _Noise:
         """What the steps of a table add to bounds on errors, one row each."""
-        own, put, chance = self.geometry.owner[self._places], self.device.put, self.probability[0]
-        noise, gains = table.noise, table.gains[0][:, self._places]
+        own, put, chance = self.geometry.owner[self.places], self.device.put, self.probability[0]
+        noise, gains = table.noise, table.gains[0][:, self.places]
         most = np.max(noise[:, chance > 0], axis=1, initial=0.0)
         root, slip = np.abs(1 - gains), table.slips[:, own]
         return _Noise(
@@ -158,26 +182,6 @@ class Float64Moments(Moments):
         """The table of the last step, and what its steps add to bounds on errors."""
         return []
 
-    @cached_property
-    def _identity(self) -> tuple[Any, Any, Any]:
-        """I, I on the coordinates of z alone, and I on the sums of iterates alone."""
-        places = np.arange(self.size)
-        parts = np.ones(self.size), (places < self.dim) * 1.0, (places >= self.size // 2) * 1.0
-        identity, own, later = (self.device.put(np.diag(part)) for part in parts)
-        return identity, own, later
-
-    @cached_property
-    def _tests(self) -> tuple[Any, ...]:
-        """For directions of held-out data: p of their task, and the error of reading, as for `_noise`."""
-        tests = slice(self.geometry.rows_learned, None)
-        noise, chance = 4 * self.doubts.noise[self.geometry.owner[tests]], self.probability[0][self.observer[tests]]
-        return tuple(map(self.device.put, (chance, noise[:, 2], noise[:, 3])))
-
-    @cached_property
-    def _first_watched(self) -> Any:
-        """`watched` of the first step, on the device."""
-        return self.device.put(self.watched(1)[0])
-
     # ------------------------------------------------------------------------------------------------------ the maps
 
     def apply(self, moments: Any) -> Any:
@@ -190,7 +194,7 @@ class Float64Moments(Moments):
     def step(self, task: int, moments: Any, t: int = 1) -> Any:
         """S_m A S_m^T of step t for one matrix, or for each of a stack, on the device."""
         turned, block = self.device.xp.linalg.matrix_transpose, self.geometry.block(task)
-        left, right = (rows[block, :] for rows in self._rows)
+        left, right = self._left[block, :], self.there[0][block, :]
         if not self.alike:
             gains = self.tables.of(t, 1).row()[0][0][block]
             left = right * self.device.put(gains[:, None] * (np.arange(self.size) < self.dim))
@@ -212,7 +216,7 @@ class Float64Moments(Moments):
     def _mapped(self, stack: Any, maps: _Maps | None = None) -> Any:
         """Q[A] for a stack along the middle axis, in parts that fit."""
         maps = maps or self._learned
-        most = max(1, PART_THERE // max(1, self.size * len(self._places)))
+        most = max(1, PART_THERE // max(1, self.size * len(self.places)))
         count = stack.shape[1]
         if self.device.host:
             return self._mix(np.ascontiguousarray(stack), maps)[0]
@@ -231,7 +235,7 @@ class Float64Moments(Moments):
         if self.device.host:
             return *self.mixed(stack, weights, left), None
         xp, (size, count, _) = self.device.xp, stack.shape
-        products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self._places), count, size))
+        products = xp.reshape(right @ xp.reshape(stack, (size, count * size)), (len(self.places), count, size))
         diagonals, parts = [], []
         for rank, tasks, rows in self._groups:
             number = tasks.stop - tasks.start
@@ -298,108 +302,76 @@ class Float64Moments(Moments):
 
     # ----------------------------------------------------------------------------------------------------- the states
 
-    def begin(self, *, visits: bool) -> State:
-        device, n, rows = self.device, self.size, len(self._places)
-        stack = device.zeros(n, 1 + (self.geometry.num_learned if visits else 0), n)
-        stack[:, 0, :] = device.put(self.second()[0])
-        nothing, kept = device.zeros(rows), None
-        if self.watches:
-            none = device.zeros(len(self.right[0]) - self.geometry.rows_learned)
-            kept = Squares((none, none), none)
-        none_yet = (nothing, nothing), nothing
-        return State((stack, nothing), device.put(self.doubts.first), *none_yet, *none_yet, kept)
+    def count_visits(self, state: State) -> None:
+        state.counted = self.device.zeros(self.size, self.geometry.num_learned, self.size)
 
-    def advance(self, state: State, order: IntArray) -> None:
+    def make_steps(self, state: State, order: IntArray) -> None:
         assert np.all(order < 0), "devices have independent draws alone"
-        for _ in range(len(order)):
-            self._watch_state(state)
-            self._gather_state(state)
-            self._make_step(state)
+        for t in range(state.steps + 1, state.steps + 1 + len(order)):
+            self._make_step(state, t)
 
-    def _make_step(self, state: State) -> None:
+    def _make_step(self, state: State, t: int) -> None:
         """One step of all moments and of E."""
-        xp, t = self.device.xp, state.steps + 1
+        xp = self.device.xp
         noise, keep = self._noise(t)
         maps = self._maps(noise.gains)
-        tau_before = 0.0
+        first, error = state.first[0], state.error  # which decay in place
+        tau, trace = self.trace(first) + self.doubts.base, xp.linalg.trace(error)
+        travels = tau[0]
         if keep != 1:
-            tau_before, now, doubt = self._read_learned(state, maps, noise)
-            self._count_learnt(state, now, doubt)
-            self._shrink_state(state, keep)
-        stack, error = state.stack[0], state.error
-        first: Any = stack[:, 0, :]
-        tau, trace = self._own_trace(first) + self.doubts.base, xp.linalg.trace(error)
-        ends = xp.concat([first[:, None, :], error[:, None, :]], axis=1)
-        moved, diagonals, completed = self._mix(ends, maps)
+            now, doubt = (xp.clip(self.quadratic(part, maps.right)[0, :], 0.0, None) for part in (first, error))
+            self._count_learnt(state, now, doubt + noise.own * trace + noise.reading * tau)
+            self.decay(keep, state.first, error)
+            tau, trace = self.trace(first) + self.doubts.base, xp.linalg.trace(error)
+            travels = xp.max(xp.stack([travels, tau[0]]))
+            if state.counted is not None:
+                turned = xp.permute_dims(state.counted, (1, 0, 2))
+                state.counted = xp.permute_dims(self._shrunk(turned, keep), (1, 0, 2))
+        moved, diagonals, completed = self._mix(xp.stack([first[0, :, :], error[0, :, :]], axis=1), maps)
         now = xp.clip(diagonals[0, :], 0.0, None)
         doubt = xp.clip(diagonals[1, :], 0.0, None) + noise.own * trace + noise.reading * tau
         if keep == 1:
             self._count_learnt(state, now, doubt)
         if not self.alike:
-            state.after = state.after[0] + self._chance * noise.share * now, state.after[1]
-            state.after_doubt = state.after_doubt + self._chance * (noise.share * doubt + noise.slip * (now + doubt))
-        following = moved[:, :1, :]
-        if stack.shape[1] > 1:
-            following = xp.concat([following, self._mapped(stack[:, 1:, :], maps)], axis=1)
-            self._add_visits(following, first, completed, maps)
-        state.error = self._noisy_error(moved[:, 1, :], moved[:, 0, :], tau, trace, noise)
-        state.stack = following, state.stack[1]
-        state.travelled = state.travelled + max(tau, tau_before)
-        state.steps = t
+            (value, low), off = state.after
+            off = off + self._chance * (noise.share * doubt + noise.slip * (now + doubt))
+            state.after = Squares((value + self._chance * noise.share * now, low), off)
+        if state.counted is not None:
+            state.counted = self._mapped(state.counted, maps)
+            self._add_visits(state.counted, first[0, :, :], completed, maps)
+        ends = xp.permute_dims(moved, (1, 0, 2))
+        state.first = ends[:1, :, :], state.first[1]
+        state.error = self._noisy(
+            ends[1:, :, :], ends[:1, :, :], tau, trace, (noise.relative, noise.each, noise.errors)
+        )
+        state.travelled = state.travelled + travels
 
     def _count_learnt(self, state: State, now: Any, doubt: Any) -> None:
         """Add the squares of the task that is learned, just before it is."""
-        state.learnt = state.learnt[0] + self._chance * now, state.learnt[1]
-        state.learnt_doubt = state.learnt_doubt + self._chance * doubt
-
-    def _read_learned(self, state: State, maps: _Maps, noise: _Noise) -> tuple[Any, Any, Any]:
-        """tr(A), and b_i^T A b_i of the learned directions with a bound on the error."""
-        xp, first, error = self.device.xp, state.stack[0][:, 0, :], state.error
-        tau = self._own_trace(first) + self.doubts.base
-        now, doubt = (
-            xp.clip(xp.sum((maps.right @ matrix) * maps.right, axis=1), 0.0, None) for matrix in (first, error)
-        )
-        return tau, now, doubt + noise.own * xp.linalg.trace(error) + noise.reading * tau
-
-    def _shrink_state(self, state: State, keep: float) -> None:
-        """Let A become P A P^T for all moments, with P the decay of a step, and the same for E."""
-        xp, (identity, own, _) = self.device.xp, self._identity
-        trace = xp.linalg.trace(state.error)
-        state.stack = self._shrunk(state.stack[0], keep), state.stack[1]
-        error, first = self._shrunk(state.error[:, None, :], keep)[:, 0, :], state.stack[0][:, 0, :]
-        tau = self._own_trace(first) + self.doubts.base + self.pull
-        after = xp.clip(xp.linalg.trace(error), 0.0, None)
-        uniform = 1e-14 * ((1.0 + self.pull) * trace + after)
-        state.error = error + self.shrinking * first + uniform * identity + (self.shrinking * tau) * own
+        (value, low), off = state.learnt
+        state.learnt = Squares((value + self._chance * now, low), off + self._chance * doubt)
 
     def _shrunk(self, stack: Any, keep: float) -> Any:
-        """P A P^T for a stack along the middle axis."""
-        xp, (size, count, _) = self.device.xp, stack.shape
-        ones = slice(self.dim, self.dim + len(self.origin[0]))
-        factors, pulled = np.where(np.arange(size) < self.dim, keep, 1.0), np.zeros((size, len(self.origin[0])))
-        pulled[: self.dim] = (keep - 1) * self.origin[0].T
-        scale, pull = self.device.put(factors[:, None, None]), self.device.put(pulled)
+        """P A P^T for each of a stack."""
+        turned, ones = self.device.xp.linalg.matrix_transpose, slice(self.dim, self.dim + len(self.origin[0]))
+        factors = np.where(np.arange(self.size) < self.dim, keep, 1.0)
+        pulled = (keep - 1) * np.pad(self.origin[0].T, ((0, self.size - self.dim), (0, 0)))
+        scale, pull = self.device.put(factors[:, None]), self.device.put(pulled)
         for _ in range(2):  # P times A, and then P times the transpose of that
-            moved = xp.reshape(pull @ xp.reshape(stack[ones, :, :], (-1, count * size)), (size, count, size))
-            stack = xp.permute_dims(scale * stack + moved, (2, 1, 0))
-        return 0.5 * (stack + xp.permute_dims(stack, (2, 1, 0)))
+            stack = turned(scale * stack + pull @ stack[..., ones, :])
+        return 0.5 * (stack + turned(stack))
 
-    def shrink(self, t: int, moments: Pair, errors: Array) -> bool:
-        keep = float(self.tables.of(t, 1).keep[0])
-        if keep == 1:
-            return False
-        trace = np.trace(errors, axis1=1, axis2=2)
+    def decay(self, keep: float, moments: Pair, errors: Any) -> None:
+        xp = self.device.xp
+        trace = xp.linalg.trace(errors)
         for each in (moments[0], errors):
-            for at in range(0, len(each), STACK):
-                part = np.ascontiguousarray(np.swapaxes(each[at : at + STACK], 0, 1))
-                each[at : at + STACK] = np.swapaxes(self._shrunk(part, keep), 0, 1)
+            for at in range(0, each.shape[0], STACK):
+                part = slice(at, min(at + STACK, each.shape[0]))
+                each[part, ...] = self._shrunk(each[part, ...], keep)
         tau = self.trace(moments[0]) + self.doubts.base + self.pull
-        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
-        errors += self.shrinking * moments[0]
-        places = np.arange(self.size)
-        own = np.where(places < self.dim, (self.shrinking * tau)[:, None], 0.0)
-        errors[:, places, places] += own + (1e-14 * ((1.0 + self.pull) * trace + after))[:, None]
-        return True
+        uniform = 1e-14 * ((1.0 + self.pull) * trace + xp.clip(xp.linalg.trace(errors), 0.0, None))
+        numbers = uniform[:, None] + (self.shrinking * tau)[:, None] * self._own
+        errors[...] = self.raised(errors + self.shrinking * moments[0], numbers)
 
     def step_all(
         self,
@@ -417,43 +389,25 @@ class Float64Moments(Moments):
             which, where = parents[at : at + STACK], places[at : at + STACK]
             share = shares[0][at : at + STACK][:, None, None]
             before, doubt = moments[0][which], errors[which]
-            moved = self.step(task, before, t)
-            tau = self.trace(before) + self.doubts.base
-            trace = np.trace(doubt, axis1=1, axis2=2)
-            moved_doubt = self._noisy(self.step(task, doubt, t), moved, tau, trace, noise)
+            moved, tau = self.step(task, before, t), self.trace(before) + self.doubts.base
+            trace = np.linalg.trace(doubt)
             sums[0][where] += share * moved
-            sum_errors[where] += share * moved_doubt
+            sum_errors[where] += share * self._noisy(self.step(task, doubt, t), moved, tau, trace, noise)
 
-    def _noisy(self, errors: Array, moments: Array, tau: Array, trace: Array, noise: Array) -> Array:
-        """Add the errors of one step to bounds on errors."""
-        after = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)
-        errors = errors + noise[0] * moments
-        places = np.arange(self.size)
-        diagonal = (noise[2] * (trace + after))[:, None] + np.where(places < self.dim, (noise[1] * tau)[:, None], 0.0)
-        errors[:, places, places] += diagonal
-        return errors
+    def _noisy(self, errors: Any, moments: Any, tau: Any, trace: Any, noise: Any) -> Any:
+        """The bounds on errors after a step, with what the step adds to them; tau and trace are those before it."""
+        after = self.device.xp.clip(self.device.xp.linalg.trace(errors), 0.0, None)
+        numbers = (noise[2] * (trace + after))[..., None] + (noise[1] * tau)[..., None] * self._own
+        return self.raised(errors + noise[0] * moments, numbers)
 
-    def _noisy_error(self, error: Any, moments: Any, tau: Any, trace: Any, noise: _Noise) -> Any:
-        """Add the error of one step to E."""
-        xp, (identity, own, _) = self.device.xp, self._identity
-        relative, each, errors = noise.relative, noise.each, noise.errors
-        after = xp.linalg.trace(error)
-        after = xp.clip(after, 0.0, None)
-        return error + relative * moments + (errors * (trace + after)) * identity + (each * tau) * own
-
-    def _own_trace(self, matrix: Any) -> Any:
-        """tr(A) without the constants and the sums."""
-        diagonal = self.device.xp.linalg.diagonal(matrix)[: self.dim]
-        return self.device.xp.sum(self.device.xp.clip(diagonal, 0.0, None))
-
-    def _add_visits(self, following: Any, first: Any, completed: Any, maps: _Maps) -> None:
+    def _add_visits(self, counted: Any, first: Any, completed: Any, maps: _Maps) -> None:
         """Add p_m S_m A S_m^T to the moment that counts visits to m, in place, from A and its completed products."""
         xp, left, n = self.device.xp, maps.left, self.size
         chance = self._task_chance
         if self.device.host:
             offsets, first = self.geometry.offsets[: self.geometry.num_learned + 1], np.ascontiguousarray(first)
             completed = self.completed(first[:, None], left=left)[0][:, 0]
-            kernels().add_steps(first, completed, left, offsets, chance, following[:, 1:])
+            kernels().add_steps(first, completed, left, offsets, chance, counted)
             return
         most = max(1, PART_THERE // n**2)
         for rank, tasks, rows in self._groups:
@@ -464,97 +418,15 @@ class Float64Moments(Moments):
                 half = xp.linalg.matrix_transpose(a) @ done
                 moved = first[None, :, :] + (half + xp.linalg.matrix_transpose(half))
                 moved = moved * chance[start:stop][:, None, None]
-                following[:, 1 + start : 1 + stop, :] += xp.permute_dims(moved, (1, 0, 2))
+                counted[:, start:stop, :] += xp.permute_dims(moved, (1, 0, 2))
 
-    def _watch_state(self, state: State) -> None:
-        """Add the losses of held-out data just after the next step."""
-        if state.kept is None:
-            return
-        xp, (chance, own, reading), t = self.device.xp, self._tests, state.steps + 1
-        rows = self._first_watched if self.alike else self.device.put(self.watched(t)[0])
-        first, error = state.stack[0][:, 0, :], state.error
-        trace = xp.linalg.trace(error)
-        tau = self._own_trace(first) + self.doubts.base + self.doubts.test_base
-        squares, doubts = (xp.sum((rows @ matrix) * rows, axis=1) for matrix in (first, error))
-        doubts = xp.clip(doubts, 0.0, None) + own * xp.clip(trace, 0.0, None) + reading * tau + UNDERFLOW
-        (value, low), doubt = state.kept
-        state.kept = Squares((value + chance * squares, low), doubt + chance * doubts)
-
-    def _gather_state(self, state: State) -> None:
-        """Let (x, s) become (x, s + x)."""
-        if not self.averaged:
-            return
-        xp, half = self.device.xp, self.size // 2
-        state.stack[0][:, 0, :] = first = self._grown(state.stack[0][:, 0, :])
-        error = self._grown(state.error)
-        sums = xp.sum(xp.abs(xp.linalg.diagonal(first)[half:]))
-        worst = np.max(self.tables.of(state.steps + 1, 1).row()[1], axis=0, initial=0.0)
-        identity, _, later = self._identity
-        rounded = (float(worst[2]) * xp.linalg.trace(error)) * identity + (float(worst[3]) * sums) * later
-        state.error = error + rounded
-
-    def _grown(self, matrix: Any) -> Any:
-        """A after A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, so that A stays symmetric to the last bit."""
-        xp, half = self.device.xp, self.size // 2
-        now, cross = matrix[:half, :half], matrix[half:, :half]
-        part = cross + 0.5 * now
-        sums, mixed = matrix[half:, half:] + (part + part.T), cross + now
-        return xp.concat([xp.concat([now, mixed.T], axis=1), xp.concat([mixed, sums], axis=1)], axis=0)
-
-    # ---------------------------------------------------------------------------------------------------- reading them
-
-    def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
-        take = self.device.take
-        first = take(state.stack[0][:, 0, :])[None]
-        sums = np.zeros((4, len(self.squares[0])))
-        for row, part in zip(
-            sums, (state.learnt[0], state.learnt_doubt, state.after[0], state.after_doubt), strict=True
-        ):
-            row[self._places] = take(part)
-        kept = state.kept
-        if kept is not None:
-            value = take(kept.value[0])
-            kept = Squares((value, np.zeros_like(value)), take(kept.doubt))
-        here = State(
-            (first, np.zeros_like(first)),
-            take(state.error),
-            (sums[0], np.zeros_like(sums[0])),
-            sums[1],
-            (sums[2], np.zeros_like(sums[2])),
-            sums[3],
-            kept,
-            state.steps,
-            float(state.travelled),
-        )
-        made = super().reading(here, visits, chance, certain=certain)
-        if self.alike:
-            made = made._replace(after=self.spared(1, made.learnt))
-        if state.stack[0].shape[1] == 1:
-            return made
-        visited = self._visited_squares(state.stack[0])
-        return made._replace(visited=Squares((visited, np.zeros_like(visited)), state.steps * made.now.doubt))
-
-    def _visited_squares(self, stack: Any) -> Array:
-        """E c_m rho_i^2 of all R directions."""
-        xp, right, geometry = self.device.xp, self._rows[1], self.geometry
-        values = np.zeros(len(self.squares[0]))
+    def visited(self, state: State) -> Pair:
+        xp, right, geometry, values = self.device.xp, self.there[0], self.geometry, np.zeros(len(self.squares[0]))
         kinds = (0, geometry.num_learned) if geometry.held_out else (0,)
         blocks = [(place, geometry.block(m + kind)) for place, m in enumerate(self._sorted.tolist()) for kind in kinds]
         parts = [
-            xp.sum((right[block, :] @ stack[:, 1 + place, :]) * right[block, :], axis=1) for place, block in blocks
+            xp.sum((right[block, :] @ state.counted[:, place, :]) * right[block, :], axis=1) for place, block in blocks
         ]
-        values[np.concatenate([np.arange(block.start, block.stop) for _, block in blocks])] = self.device.take(
-            xp.concat(parts)
-        )
-        return values
-
-    def quadratic(self, moments: Array, rows: Array) -> Array:
-        if self.device.host:
-            return super().quadratic(moments, rows)
-        right = self._rows[1] if rows is self.right[0] else self.device.put(rows)
-        return np.stack(
-            [
-                self.device.take(self.device.xp.sum((right @ matrix) * right, axis=1))
-                for matrix in map(self.device.put, moments)
-            ]
-        )
+        own = np.concatenate([np.arange(block.start, block.stop) for _, block in blocks])
+        values[own] = self.device.take(xp.concat(parts))
+        return values, np.zeros(len(values))

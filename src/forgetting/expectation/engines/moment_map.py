@@ -3,9 +3,12 @@
 Learning task m multiplies z by S_m = I - a_m b_m^T with b_m = U_m and a_m = U_m diag(g), so that A = E[z z^T] becomes
 S_m A S_m^T. Where no w solves all tasks the state is (z, 1) and b_m = (U_m, -c_m). With c outputs the state is a matrix
 V of z (D x c) above the identity, b_m = (U_m, -c_m) has c constants, and A = E[V V^T] sums over outputs. Held-out data
-are tasks that are never learned: they come last, and steps leave them out. Small problems are computed in numbers of
-two floats (31 digits), which leaves enough when subspaces nearly coincide and losses are a tiny part of |z|^2; large
-ones in float64, by matrix products.
+are tasks that are never learned: they come last, and steps leave them out.
+
+`Moments` has all that is no arithmetic: the data, the states, held-out rows, sums of iterates, bounds on errors, and
+the squares that quantities are read from. Two classes compute: `TwoFloatMoments` with 31 digits, which leaves enough
+when subspaces nearly coincide and losses are a tiny part of |z|^2, and `Float64Moments`, by matrix products, for large
+problems. States live where steps are computed, and all that is done to them is written to the array API.
 
 Beside A runs a matrix E with -E <= (error of A) <= E in the order of symmetric matrices. E obeys the same recursion,
 plus what each step adds: gamma A for relative errors, gamma tr(A) I for all others. Since the c_m(k) add up to k, the
@@ -21,11 +24,12 @@ learned: one more map P of the state (z, 1), for all tasks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -89,24 +93,31 @@ class MomentReading(NamedTuple):
 
 @dataclass(eq=False)
 class State:
-    """Moments after some steps: E z z^T, E c_m z z^T if visits are counted, and the bound E on errors of the first."""
+    """Moments after some steps, where the map computes.
 
-    stack: Pair  # (1 + tasks) x n x n
-    error: Array
-    learnt: Pair
-    learnt_doubt: Array
-    after: Pair
-    after_doubt: Array
-    kept: Squares | None = None
+    Attributes:
+        first: E z z^T, a stack of one.
+        error: the bound E on its errors, a stack of one.
+        learnt, after: as in `MomentReading`, for the learned directions in the order of `Moments.places`.
+        kept: as in `MomentReading`.
+        counted: E c_m z z^T of each task m, as the map holds them; None where visits are not counted.
+        steps: how many were made.
+        travelled: the sum of E|z|^2 over them.
+    """
+
+    first: Pair
+    error: Any
+    learnt: Squares
+    after: Squares
+    kept: Squares | None
+    counted: Any = None
     steps: int = 0
     travelled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(ABC):
     """The maps A -> S_m A S_m^T and Q[A] = sum_m p_m S_m A S_m^T on second moments of a linear scheme.
-
-    Steps are made in numbers of two floats here, and in float64 by `Float64Moments`.
 
     Attributes:
         twofold: whether numbers are pairs of floats; all low parts are zero if not.
@@ -123,11 +134,12 @@ class Moments:
         aside: for each number of steps, what decay adds to the error where no task sees it, and a doubt; not divided.
         averaged: whether iterates are summed: the state is (x, s), with x as above and s the sum of x before each step.
         watches: whether a quantity needs the loss of held-out data just after their task was learned.
-        device: where packed matrices live, and `apply` and `step` compute.
+        device: where states live, and steps are computed.
     """
 
+    twofold: ClassVar[bool]
+
     geometry: Geometry
-    twofold: bool
     probability: Pair
     left: Pair = field(repr=False)
     right: Pair = field(repr=False)
@@ -179,61 +191,42 @@ class Moments:
     def watched(self, t: int) -> Pair:
         """For each direction i of held-out data, b_i^T S_m of step t, with m their task, and with the decay before it.
 
-        This is what the direction sees just after m was learned.
+        This is what the direction sees just after m was learned. It is where moments are.
         """
         if self.alike:
             return self._watched
         table = self.tables.of(t, 1)
-        (high, low), keep = self._after_step(self.left_of(table.row()[0])), float(table.keep[0])
-        if keep == 1:
-            return high, low
-        tools, z, ones = two_floats(), slice(self.dim), slice(self.dim, self.dim + len(self.origin[0]))
-        b = np.ascontiguousarray(high[:, z]), np.ascontiguousarray(low[:, z])
-        pulled = tools.mul(*tools.products(*b, *self.origin), *tools.add(keep, 0.0, -1.0, 0.0))
-        high, low = high.copy(), low.copy()
-        high[:, ones], low[:, ones] = tools.add(high[:, ones], low[:, ones], *pulled)
-        high[:, z], low[:, z] = scaled(b, np.full_like(b[0], keep))
-        return high, low
+        return self._after_step(self.left_of(table.row()[0]), float(table.keep[0]))
 
     @cached_property
     def _watched(self) -> Pair:
-        return self._after_step(self.left)
+        return self._after_step(self.left, 1.0)
 
-    def _after_step(self, left: Pair) -> Pair:
-        """b_i^T S_m for each direction i of the held-out data of each task m."""
-        tools, learned, right = two_floats(), self.geometry.num_learned, self.right
-        parts: list[Pair] = []
+    def _after_step(self, left: Pair, keep: float) -> Pair:
+        """b_i^T S_m P for each direction i of the held-out data of each task m, with P a decay."""
+        learned, parts = self.geometry.num_learned, list[Pair]()
         for m in range(learned):
             own, held = self.geometry.block(m), self.geometry.block(learned + m)
-            b = right[0][held], right[1][held]
-            if not self.twofold:
-                parts.append((b[0] - (b[0] @ left[0][own].T) @ right[0][own], b[1]))
-                continue
-            along = tools.products(*(part.copy() for part in b), left[0][own].copy(), left[1][own].copy())
-            turned = right[0][own].T.copy(), right[1][own].T.copy()
-            parts.append(tools.sub(*b, *tools.products(*along, *turned)))
-        return np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
+            b, step, turned = (
+                (rows[0][block], rows[1][block]) for rows, block in ((self.right, held), (left, own), (self.right, own))
+            )
+            moved = self.inner(self.inner(b, step), (turned[0].T, turned[1].T))
+            parts.append(self.plus(b, (-moved[0], -moved[1])))
+        high, low = np.concatenate([high for high, _ in parts]), np.concatenate([low for _, low in parts])
+        if keep != 1:
+            tools, z, ones = two_floats(), slice(self.dim), slice(self.dim, self.dim + len(self.origin[0]))
+            b = np.ascontiguousarray(high[:, z]), np.ascontiguousarray(low[:, z])
+            pulled = tools.mul(*tools.products(*b, *self.origin), *tools.add(keep, 0.0, -1.0, 0.0))
+            high[:, ones], low[:, ones] = tools.add(high[:, ones], low[:, ones], *pulled)
+            high[:, z], low[:, z] = scaled(b, np.full_like(b[0], keep))
+        return self.device.put(high), low
 
-    def shrunk(self, state: Pair, keep: float) -> Pair:
-        """P applied to a state, one row an output."""
-        if keep == 1:
-            return state
-        tools, (high, low), z = two_floats(), (part.copy() for part in state), slice(self.dim)
-        lost = tools.mul(*self.origin, *tools.add(keep, 0.0, -1.0, 0.0))
-        high[:, z], low[:, z] = tools.add(*tools.mul(high[:, z], low[:, z], keep, 0.0), *lost)
-        return high, low
-
-    def shrink(self, t: int, moments: Pair, errors: Array) -> bool:
-        """Let A become P A P^T in place, with P the decay of step t, for each of a stack and the bounds on errors.
-
-        Returns whether the step decays.
-        """
+    def shrink(self, t: int, moments: Pair, errors: Any) -> bool:
+        """Make the decay of step t in place, for each of a stack and the bounds on errors; whether there is one."""
         keep = float(self.tables.of(t, 1).keep[0])
-        if keep == 1:
-            return False
-        bounds = self.doubts.base, self.pull, self.shrinking
-        kernels().shrink_all(*moments, errors, self.dim, keep, *self.origin, *bounds)
-        return True
+        if keep != 1:
+            self.decay(keep, moments, errors)
+        return keep != 1
 
     def spared(self, t: int, squares: Squares) -> Squares:
         """What step t leaves of the squares of the tasks that it learns."""
@@ -247,7 +240,7 @@ class Moments:
     @property
     def shrinking(self) -> float:
         """What rounding in a decay adds to E, as a multiple of A and of (tr(A) + |origin|^2) I."""
-        return 8.0 * (len(self.origin[0]) + 8) * (two_floats().UNIT if self.twofold else EPS)
+        return 8.0 * (len(self.origin[0]) + 8) * self.rounding
 
     # ------------------------------------------------------------------------------------ bounds that grow with steps
 
@@ -278,23 +271,26 @@ class Moments:
                 return float(drift * (growth ** (k + 1.0) - 1) / (growth - 1))
             return float(drift * (k + 1.0) * self.growth(np.array(k)))
 
+    # ---------------------------------------------------------------------------------------------------- the states
+
     def begin(self, *, visits: bool) -> State:
         """The state before the first step; with `visits`, visits to each task will be counted."""
-        count, n, rows = 1 + (self.geometry.num_learned if visits else 0), self.size, len(self.squares[0])
-        stack = np.zeros((count, n, n)), np.zeros((count, n, n))
-        stack[0][0], stack[1][0] = self.second()
-        learnt = np.zeros(rows), np.zeros(rows)
-        after = np.zeros(rows), np.zeros(rows)
-        return State(
-            stack, self.doubts.first.copy(), learnt, np.zeros(rows), after, np.zeros(rows), self.nothing_kept()
-        )
+        put, rows = self.device.put, self.geometry.rows_learned
+        high, low = self.second()
+        first = put(high[None]), put(low[None])
+        error = put(self.doubts.first[None].copy())
+        state = State(first, error, self._nothing(rows), self._nothing(rows), self.nothing_kept())
+        if visits:
+            self.count_visits(state)
+        return state
 
     def nothing_kept(self) -> Squares | None:
         """The losses of held-out data summed over no step: zeros; None if they are not watched."""
-        if not self.watches:
-            return None
-        count = len(self.right[0]) - self.geometry.rows_learned
-        return Squares((np.zeros(count), np.zeros(count)), np.zeros(count))
+        return self._nothing(len(self.right[0]) - self.geometry.rows_learned) if self.watches else None
+
+    def _nothing(self, count: int) -> Squares:
+        zeros = self.device.zeros
+        return Squares((zeros(count), zeros(count)), zeros(count))
 
     def with_tests(self, values: Array) -> Array:
         """Values of the tasks (last axis), those of held-out data replaced by those of their tasks."""
@@ -308,50 +304,18 @@ class Moments:
 
     def second(self) -> Pair:
         """The moment of the start."""
-        high, low = self.first
-        if not self.twofold:
-            return high.T @ high, np.zeros((self.size, self.size))
-        tools, total = two_floats(), (np.zeros((self.size, self.size)), np.zeros((self.size, self.size)))
-        for z, zl in zip(high, low, strict=True):
-            total = tools.add(*total, *tools.mul(z[:, None], zl[:, None], z[None, :], zl[None, :]))
-        return total
+        turned = self.first[0].T, self.first[1].T
+        return self.inner(turned, turned)
 
     def advance(self, state: State, order: IntArray) -> None:
-        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one, with 31 digits."""
-        if (self.averaged or self.watches) and len(order) != 1:
-            for i in range(len(order)):
-                self.advance(state, order[i : i + 1])
-            return
-        self._watch(state, int(order[0]) if len(order) else 0)
-        self.gather((state.stack[0][:1], state.stack[1][:1]), state.error[None], state.steps + 1)
-        table = self.tables.of(state.steps + 1, len(order))
-        state.steps += len(order)
-        sums = np.zeros(1)
-        rows, tasks = self.geometry.rows_learned, self.geometry.num_learned
-        kernels().advance(
-            *(part[:rows] for part in self.right),
-            *table.gains,
-            table.noise,
-            table.slips,
-            table.which,
-            table.keep,
-            *self.origin,
-            self.geometry.offsets[: tasks + 1],
-            *(part[:tasks] for part in self.probability),
-            self.dim,
-            order,
-            *state.stack,
-            state.error,
-            *state.learnt,
-            state.learnt_doubt,
-            *state.after,
-            state.after_doubt,
-            sums,
-            self.doubts.base,
-            self.pull,
-            self.shrinking,
-        )
-        state.travelled += float(sums[0])
+        """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
+        single = self.averaged or self.watches
+        for part in [order[i : i + 1] for i in range(len(order))] if single else [order]:
+            if single:
+                self._watch(state, int(part[0]))
+                self.gather(state.first, state.error, state.steps + 1)
+            self.make_steps(state, part)
+            state.steps += len(part)
 
     def reading(self, state: State, visits: Pair, chance: Pair | None, *, certain: bool = False) -> MomentReading:
         """The squares and sums that quantities are computed from, at this step.
@@ -362,103 +326,150 @@ class Moments:
             chance: the probability that each distinct task is learned next; None if that does not matter.
             certain: whether visits are the same in all runs.
         """
-        now, doubt = self.read((state.stack[0][:1], state.stack[1][:1]), state.error[None])
-        owner = self.geometry.owner
-        here = Squares((now[0][0], now[1][0]), doubt[0])
+        here, owner = self._only(*self.read(state.first, state.error)), self.geometry.owner
         visited = None
         if certain:
             times = visits[0][self.observer]
             visited = Squares(scaled(here.value, times), here.doubt * times)
-        elif len(state.stack[0]) > 1:
-            each, _ = self.read((state.stack[0][1:], state.stack[1][1:]), None)
-            own = np.arange(len(owner))
-            counted = self.observer, own
-            visited = Squares((each[0][counted], each[1][counted]), state.steps * here.doubt)
+        elif state.counted is not None:
+            visited = Squares(self.visited(state), state.steps * here.doubt)
         coming = None
         if chance is not None:
             high = chance[0][owner]
             value = two_floats().mul(*here.value, high, chance[1][owner])
             coming = Squares(value, high * (here.doubt + self.doubts.known * np.abs(here.value[0])))
-        spread, spread_doubt = self.spread((state.stack[0][:1], state.stack[1][:1]), state.error[None])
+        spread, spread_doubt = self.spread(state.first, state.error)
         summed, total = None, 0.0
         if self.averaged:
-            first = state.stack[0][:1], state.stack[1][:1]
-            squares, off, size = self.read_sums(first, state.error[None], state.steps)
-            summed, total = Squares((squares[0][0], squares[1][0]), off[0]), float(size[0])
+            squares, off, size = self.read_sums(state.first, state.error, state.steps)
+            summed, total = self._only(squares, off), float(size[0])
+        learnt = self._placed(state.learnt)
         return MomentReading(
             k=state.steps,
             now=here,
             visited=visited,
-            learnt=Squares(state.learnt, state.learnt_doubt),
-            after=Squares(state.after, state.after_doubt),
+            learnt=learnt,
+            after=self.spared(1, learnt) if self.alike else self._placed(state.after),
             coming=coming,
             visits=visits,
             chance=chance,
             spread=(float(spread[0][0]), float(spread[1][0])),
             spread_doubt=float(spread_doubt[0]),
-            travelled=state.travelled,
+            travelled=float(state.travelled),
             summed=summed,
             summed_spread=total,
-            kept=state.kept,
+            kept=None if state.kept is None else self._taken(state.kept),
         )
+
+    def _taken(self, squares: Squares) -> Squares:
+        """The squares, on the processor."""
+        (high, low), take = squares.value, self.device.take
+        return Squares((take(high), take(low)), take(squares.doubt))
+
+    def _only(self, values: Pair, doubts: Any) -> Squares:
+        """The squares of a stack of one, on the processor."""
+        return self._taken(Squares((values[0][0, :], values[1][0, :]), doubts[0, :]))
+
+    def _placed(self, learned: Squares) -> Squares:
+        """Sums of the learned directions in their places among all directions, on the processor."""
+        (high, low), doubt = self._taken(learned)
+        rows = np.zeros((3, len(self.squares[0])))
+        rows[:, self.places] = high, low, doubt
+        return Squares((rows[0], rows[1]), rows[2])
+
+    @property
+    def places(self) -> IntArray:
+        """For each learned direction in the order in which states hold them, its place among the R directions."""
+        return np.arange(self.geometry.rows_learned)
+
+    # ------------------------------------------------------------------------------------------------ held-out data
 
     def _watch(self, state: State, task: int) -> None:
         """Add the losses of held-out data just after the next step, where that step learns their task."""
         if state.kept is None:
             return
-        first = state.stack[0][:1], state.stack[1][:1]
-        chance = self.probability
+        chance = self._drawn
         if task >= 0:
-            chance = (np.arange(self.geometry.num_distinct) == task).astype(float), np.zeros(self.geometry.num_distinct)
-        chances = chance[0][None], chance[1][None]
-        state.kept = self.kept_after(first, state.error[None], chances, state.kept, state.steps + 1)
+            learns = np.asarray(self.observer[None, self.geometry.rows_learned :] == task, dtype=np.float64)
+            chance = self.device.put(learns), np.zeros_like(learns)
+        state.kept = self.kept_after(state.first, state.error, chance, state.kept, state.steps + 1)
 
-    def kept_after(self, moments: Pair, errors: Array, chance: Pair, before: Squares, t: int) -> Squares:
+    @cached_property
+    def _drawn(self) -> Pair:
+        """p of the task of each direction of held-out data, in one row."""
+        owner = self.observer[None, self.geometry.rows_learned :]
+        return self.device.put(self.probability[0][owner]), self.probability[1][owner]
+
+    def kept_after(self, moments: Pair, errors: Any, chance: Pair, before: Squares, t: int) -> Squares:
         """`before` plus the losses of held-out data just after step t, for several moments.
 
-        `chance` holds for each moment and each distinct task how likely both are together.
+        `chance` holds for each moment and each direction of held-out data how likely the moment and its task are
+        together.
         """
-        tools, owner = two_floats(), self.observer[self.geometry.rows_learned :]
-        squares, doubts = self.read(moments, errors, rows=self.watched(t))
-        weights = chance[0][:, owner], chance[1][:, owner]
-        parts = tools.mul(*squares, *weights)
-        gained = tools.total((parts[0].T, parts[1].T))
-        return Squares(tools.add(*before.value, *gained), before.doubt + np.sum(weights[0] * doubts, axis=0))
+        value, doubt = self.weighted(*self.read(moments, errors, rows=self.watched(t)), chance)
+        return Squares(self.plus(before.value, value), before.doubt + doubt)
 
     # --------------------------------------------------------------------------------------------- sums of iterates
 
-    def gather(self, moments: Pair, errors: Array, t: int) -> None:
+    def gather(self, moments: Pair, errors: Any, t: int) -> None:
         """Before step t, let (x, s) become (x, s + x), in place, for each of a stack and the bound on its error."""
         if not self.averaged:
             return
-        half = self.size // 2
-        x, s = slice(half), slice(half, None)
-
-        def grow(high: Array, low: Array, plus: Any) -> None:
-            """Compute A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, such that A stays symmetric to the last bit."""
-            now, cross = (high[:, x, x], low[:, x, x]), (high[:, s, x].copy(), low[:, s, x].copy())
-            part = plus(*cross, 0.5 * now[0], 0.5 * now[1])
-            both = plus(*part, *(np.swapaxes(number, 1, 2) for number in part))
-            high[:, s, s], low[:, s, s] = plus(high[:, s, s], low[:, s, s], *both)
-            high[:, s, x], low[:, s, x] = plus(*cross, *now)
-            high[:, x, s], low[:, x, s] = (np.swapaxes(number[:, s, x], 1, 2) for number in (high, low))
-
-        grow(*moments, two_floats().add if self.twofold else _add)
-        grow(errors, np.zeros_like(errors), _add)
+        xp, half = self.device.xp, self.size // 2
+        for part, grown in zip(moments, self._grown(moments, self.plus), strict=True):
+            part[...] = grown
+        (grown,) = self._grown((errors,), lambda a, b: (a[0] + b[0],))
         # what rounds A_xs, here and in the step that follows, is at most a multiple of tr(A_xx) I + tr(A_ss) I
-        places = np.arange(self.size)
-        sums = np.trace(np.abs(moments[0][:, s, s]), axis1=1, axis2=2)
+        sums = xp.sum(xp.abs(xp.linalg.diagonal(moments[0])[..., half:]), axis=-1)
         worst = np.max(self.tables.of(t, 1).row()[1], axis=0, initial=0.0)
-        errors[:, places, places] += (worst[2] * np.trace(errors, axis1=1, axis2=2))[:, None] + np.where(
-            places < half, 0.0, (worst[3] * sums)[:, None]
-        )
+        rounded = (float(worst[2]) * xp.linalg.trace(grown))[..., None] + (float(worst[3]) * sums)[
+            ..., None
+        ] * self._later
+        errors[...] = self.raised(grown, rounded)
 
-    def read_sums(self, moments: Pair, errors: Array, steps: int) -> tuple[Pair, Array, Array]:
+    def _grown(self, numbers: Any, plus: Callable[[Any, Any], Any]) -> Any:
+        """A after A_sx += A_xx and A_ss += (A_sx + A_xs) + A_xx, so that A stays symmetric to the last bit.
+
+        A is one array of numbers, or several, which `plus` adds.
+        """
+        xp, half = self.device.xp, self.size // 2
+        x, s, turned = slice(half), slice(half, None), xp.linalg.matrix_transpose
+        now, cross, sums = (tuple(part[..., i, j] for part in numbers) for i, j in ((x, x), (s, x), (s, s)))
+        part = plus(cross, tuple(0.5 * each for each in now))
+        sums, mixed = plus(sums, plus(part, tuple(map(turned, part)))), plus(cross, now)
+        return [
+            xp.concat([xp.concat([a, turned(b)], axis=-1), xp.concat([b, c], axis=-1)], axis=-2)
+            for a, b, c in zip(now, mixed, sums, strict=True)
+        ]
+
+    def raised(self, matrices: Any, numbers: Any) -> Any:
+        """A stack of matrices with numbers added to their diagonals; in place on the processor."""
+        if not self.device.host:
+            return matrices + numbers[..., None] * self._identity
+        diagonals = np.einsum("...ii->...i", matrices)  # a view
+        diagonals += numbers
+        return matrices
+
+    @cached_property
+    def _identity(self) -> Any:
+        return self.device.put(np.eye(self.size))
+
+    @cached_property
+    def _own(self) -> Any:
+        """1 for the coordinates of z, 0 for constants and sums of iterates."""
+        return self.device.put(np.where(np.arange(self.size) < self.dim, 1.0, 0.0))
+
+    @cached_property
+    def _later(self) -> Any:
+        """1 for the sums of iterates, 0 for all other coordinates."""
+        return self.device.put(np.where(np.arange(self.size) < self.size // 2, 0.0, 1.0))
+
+    def read_sums(self, moments: Pair, errors: Any, steps: int) -> tuple[Pair, Any, Any]:
         """`read` of the sum of the iterates of `steps` steps, and a bound on its mean square."""
-        half = self.size // 2
-        high, low, error = (np.roll(part, half, axis=(1, 2)) for part in (*moments, errors))
+        xp, half = self.device.xp, self.size // 2
+        high, low, error = (xp.roll(part, (half, half), axis=(1, 2)) for part in (*moments, errors))
         squares, doubts = self.read((high, low), error, steps)
-        return squares, doubts, self.trace(high) + np.maximum(np.trace(error, axis1=1, axis2=2), 0.0)
+        return squares, doubts, self.trace(high) + xp.clip(xp.linalg.trace(error), 0.0, None)
 
     # ---------------------------------------------------------------------------------------------- forms of tasks
 
@@ -488,53 +499,103 @@ class Moments:
             self._forms[form] = weights, self.doubts.turned * (np.sqrt(largest) + moved)
         return self._forms[form]
 
-    # -------------------------------------------------------------------------------------------- several at once
+    # ------------------------------------------------------------------------------------------------- reading
 
-    def read(
-        self, moments: Pair, errors: Array | None, summed: int = 1, rows: Pair | None = None
-    ) -> tuple[Pair, Array]:
-        """b_i^T A b_i for each matrix and each of the R directions, (count, R), and a bound on the error.
+    def read(self, moments: Pair, errors: Any, summed: int = 1, rows: Pair | None = None) -> tuple[Pair, Any]:
+        """b_i^T A b_i for each matrix of a stack and each of the R directions, (count, R), and a bound on the error.
 
         `summed` is the number of iterates whose sum z is. `rows` are other b_i, of directions of held-out data.
         """
-        right = self.right if rows is None else rows
-        if self.twofold:
-            pairs = [kernels().read(*right, high, low) for high, low in zip(*moments, strict=True)]
-            high, low = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
-        else:
-            high = self.quadratic(moments[0], right[0])
-            low = np.zeros_like(high)
-        if errors is None:
-            return (high, low), np.zeros_like(high)
-        trace = np.maximum(np.trace(errors, axis1=1, axis2=2), 0.0)[:, None]
-        tests = np.arange(len(self.geometry.owner)) >= self.geometry.rows_learned
-        base = self.doubts.base + np.where(tests, self.doubts.test_base, 0.0)
+        xp, right = self.device.xp, self.there if rows is None else rows
+        own, reading, base = self._noise_of_reading[rows is not None]
+        trace = xp.clip(xp.linalg.trace(errors), 0.0, None)[:, None]
         tau = self.trace(moments[0])[:, None] + base * summed**2
-        own, reading = self.doubts.noise[self.geometry.owner, 2], self.doubts.noise[self.geometry.owner, 3]
-        if rows is not None:
-            own, reading, tau = 4 * own[tests], 4 * reading[tests], tau[:, tests]
-        bound = np.maximum(self.quadratic(errors, right[0]), 0.0) + own * trace + reading * tau
-        return (high, low), bound + (UNDERFLOW if self.first[0].any() else 0.0)
+        bound = xp.clip(self.quadratic(errors, right[0]), 0.0, None) + own * trace + reading * tau
+        return self.squares_of(moments, right), bound + (UNDERFLOW if self.first[0].any() else 0.0)
 
-    def quadratic(self, moments: Array, rows: Array) -> Array:
+    @cached_property
+    def there(self) -> Pair:
+        """b_i of the R directions, where moments are."""
+        return self.device.put(self.right[0]), self.right[1]
+
+    @cached_property
+    def _noise_of_reading(self) -> list[tuple[Any, Any, Any]]:
+        """What reading a square adds to its bound, in multiples of tr(E) and of tr(A), and what is added to tr(A).
+
+        For all directions; and for `watched` ones.
+        """
+        owner, put = self.geometry.owner, self.device.put
+        tests = np.arange(len(owner)) >= self.geometry.rows_learned
+        base = self.doubts.base + np.where(tests, self.doubts.test_base, 0.0)
+        own, reading = self.doubts.noise[owner, 2], self.doubts.noise[owner, 3]
+        return [
+            (put(own), put(reading), put(base)),
+            (put(4 * own[tests]), put(4 * reading[tests]), put(base[tests])),
+        ]
+
+    def quadratic(self, moments: Any, rows: Any) -> Any:
         """b_i^T A b_i in float64, for each of a stack of matrices; (count, R)."""
-        return np.asarray(np.einsum("...in,in->...i", rows @ moments, rows))
+        if self.device.host:
+            return np.asarray(np.einsum("...in,in->...i", rows @ moments, rows))
+        return self.device.xp.sum((rows @ moments) * rows, axis=-1)
 
-    def spread(self, moments: Pair, errors: Array) -> tuple[Pair, Array]:
-        """E|z|^2 for each matrix, and a bound on the error."""
-        high, low = (np.diagonal(part, axis1=1, axis2=2)[:, : self.dim] for part in moments)
-        traces = np.maximum(np.diagonal(errors, axis1=1, axis2=2)[:, : self.dim], 0.0).sum(axis=1)
+    def spread(self, moments: Pair, errors: Any) -> tuple[Pair, Array]:
+        """E|z|^2 for each matrix of a stack, and a bound on the error, on the processor."""
+        xp, take, own = self.device.xp, self.device.take, slice(self.dim)
+        high, low = (take(xp.linalg.diagonal(part)[..., own]) for part in moments)
+        traces = xp.sum(xp.clip(xp.linalg.diagonal(errors)[..., own], 0.0, None), axis=-1)
         worst = float(np.max(self.doubts.noise[:, 3], initial=0.0)) + 4 * self.dim * EPS * (not self.twofold)
-        if self.twofold:
-            sums: Pair = two_floats().total((high, low))
-        else:
-            sums = high.sum(axis=1), np.zeros(len(high))
-        return sums, traces + worst * self.trace(moments[0])
+        return self.total((high, low)), take(traces + worst * self.trace(moments[0]))
 
-    def trace(self, moments: Array) -> Array:
-        """tr(A) without the constant."""
-        return np.asarray(np.maximum(np.diagonal(moments, axis1=-2, axis2=-1)[..., : self.dim], 0.0).sum(axis=-1))
+    def trace(self, moments: Any) -> Any:
+        """tr(A) without the constants, for each of a stack of matrices."""
+        xp = self.device.xp
+        return xp.sum(xp.clip(xp.linalg.diagonal(moments)[..., : self.dim], 0.0, None), axis=-1)
 
+    # ----------------------------------------------------------------------------------------------- the arithmetic
+
+    @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """The relative error of one operation."""
+
+    @abstractmethod
+    def plus(self, a: Pair, b: Pair) -> Pair:
+        """a + b."""
+
+    @abstractmethod
+    def inner(self, a: Pair, b: Pair) -> Pair:
+        """a b^T of two matrices on the processor."""
+
+    @abstractmethod
+    def total(self, numbers: Pair) -> Pair:
+        """The sum over the last axis, on the processor."""
+
+    @abstractmethod
+    def per_task(self, numbers: Pair) -> Pair:
+        """R numbers, summed into one for each distinct task."""
+
+    @abstractmethod
+    def squares_of(self, moments: Pair, rows: Pair) -> Pair:
+        """b_i^T A b_i for each matrix of a stack and each row, (count, rows)."""
+
+    @abstractmethod
+    def count_visits(self, state: State) -> None:
+        """Make room for the moments that count visits."""
+
+    @abstractmethod
+    def visited(self, state: State) -> Pair:
+        """E c_m rho_i^2 of each of the R directions, with m their task, on the processor."""
+
+    @abstractmethod
+    def make_steps(self, state: State, order: IntArray) -> None:
+        """Make a step for each entry of `order`, but for what is watched and gathered."""
+
+    @abstractmethod
+    def decay(self, keep: float, moments: Pair, errors: Any) -> None:
+        """Let A become P A P^T in place, with P the decay that keeps so much, for each of a stack and their bounds."""
+
+    @abstractmethod
     def step_all(
         self,
         task: int,
@@ -549,26 +610,14 @@ class Moments:
 
         S_m is that of step t, without its decay.
         """
-        (moments, errors), (sums, sum_errors) = layer, out
-        block = self.geometry.block(task)
-        (gains, gains_low), noise, _ = self.tables.of(t, 1).row()
-        kernels().step_all(
-            *self.right,
-            gains[None],
-            gains_low[None],
-            block.start,
-            block.stop,
-            self.dim,
-            noise[task],
-            self.doubts.base,
-            parents,
-            places,
-            *shares,
-            *moments,
-            errors,
-            *sums,
-            sum_errors,
-        )
+
+    def weighted(self, squares: Pair, doubts: Any, weights: Pair) -> Squares:
+        """The squares of a stack of moments, summed with a weight for each of them and for each direction."""
+        if not self.device.host:
+            value, doubt = (self.device.xp.sum(weights[0] * part, axis=0) for part in (squares[0], doubts))
+            return Squares((value, 0 * value), doubt)
+        parts = two_floats().mul(*squares, *weights)
+        return Squares(two_floats().total((parts[0].T, parts[1].T)), np.sum(weights[0] * doubts, axis=0))
 
 
 def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:
@@ -588,11 +637,6 @@ def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) ->
                 done, reached = cut, cut == k
                 yield (k if reached else None), part
                 report("moments", cut, last)
-
-
-def _add(high: Array, low: Array, other: Array, _: Array) -> Pair:
-    """The sum of numbers whose low parts are zero."""
-    return high + other, low
 
 
 @cache

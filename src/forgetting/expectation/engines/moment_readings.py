@@ -47,8 +47,7 @@ class _Conclusion:
         self.geometry = moments.geometry
         self.factor = moments.unit**2  # a power of two: exact
         self.evaluated: dict[tuple[Average, Form, bool, str], Bounded] = {}
-        rounding = two_floats().UNIT if moments.twofold else EPS
-        self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * rounding
+        self.rounding = 4 * (len(moments.squares[0]) + self.geometry.num_distinct + 8) * moments.rounding
 
     @cached_property
     def drift(self) -> float:
@@ -218,7 +217,7 @@ class _Conclusion:
         total = np.maximum(squares.value[0], 0.0) + squares.doubt
         drift = self.drift * np.broadcast_to(most, self.geometry.num_distinct)[self.geometry.owner]
         doubts = squares.doubt + 2 * drift * np.sqrt(total * terms) + terms * drift**2
-        value = self._per_task(parts)
+        value = self.moments.per_task(parts)
         doubt = self.geometry.per_task(np.abs(weights[0]) * doubts + self.rounding * np.abs(parts[0]))
         slips, tops = moments.slips(form), np.sqrt(self.geometry.per_task(np.abs(factors[0])))
         if moved is not None:
@@ -237,17 +236,6 @@ class _Conclusion:
         divisor = np.full_like(number.value[0], by)
         value: Pair = two_floats().div(*number.value, divisor, np.zeros_like(divisor))
         return Bounded(value, np.asarray(number.doubt / by))
-
-    def _per_task(self, parts: Pair) -> Pair:
-        """Sum R numbers into one per distinct task."""
-        if not self.moments.twofold:
-            return self.geometry.per_task(parts[0]), self.geometry.per_task(parts[1])
-        high, low = np.zeros(self.geometry.num_distinct), np.zeros(self.geometry.num_distinct)
-        for m in range(self.geometry.num_distinct):
-            block = self.geometry.block(m)
-            total = two_floats().total((parts[0][block], parts[1][block]))
-            high[m], low[m] = float(total[0]), float(total[1])
-        return high, low
 
 
 def _zeros(shape: tuple[int, ...]) -> Bounded:

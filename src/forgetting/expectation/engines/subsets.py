@@ -118,7 +118,9 @@ class PermutationWalk:
         self.learnt = two_floats().add(*self.learnt, *gained.value)
         self.learnt_doubt = self.learnt_doubt + gained.doubt
         if self.kept is not None:
-            self.kept = moments.kept_after(self.layer.moments, self.layer.errors, chance, self.kept, t)
+            tests = moments.observer[moments.geometry.rows_learned :]
+            together = chance[0][:, tests], chance[1][:, tests]
+            self.kept = moments.kept_after(self.layer.moments, self.layer.errors, together, self.kept, t)
         spread = float(self.layer.weights[0] @ moments.trace(self.layer.moments[0]))
         moments.gather(self.layer.moments, self.layer.errors, t)
         if moments.shrink(t, self.layer.moments, self.layer.errors):
@@ -154,9 +156,8 @@ class PermutationWalk:
 
     def _weighted(self, squares: Pair, doubts: Array, weights: Pair) -> Squares:
         """Squares of each multiset, summed with the weights of each multiset and of each task."""
-        tools, owner = two_floats(), self.moments.geometry.owner
-        parts = tools.mul(*squares, weights[0][:, owner], weights[1][:, owner])
-        return Squares(tools.total((parts[0].T, parts[1].T)), np.sum(weights[0][:, owner] * doubts, axis=0))
+        owner = self.moments.geometry.owner
+        return self.moments.weighted(squares, doubts, (weights[0][:, owner], weights[1][:, owner]))
 
     def _next(self, layer: Layer, chance: Pair, size: int) -> Layer:
         tools = two_floats()
