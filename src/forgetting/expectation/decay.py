@@ -23,6 +23,7 @@ from forgetting.expectation.engines import engines
 from forgetting.expectation.engines.costs import states_needed
 from forgetting.expectation.engines.exact import float64_map, refusal
 from forgetting.expectation.engines.float64_moments import Float64Moments
+from forgetting.expectation.engines.multisets import Edges, none_seen, one_more
 from forgetting.expectation.engines.powers import OVERFLOW, diagonalise, pack, unpack
 from forgetting.expectation.engines.spectral import decay
 from forgetting.orderings.base import OrderingLike
@@ -116,7 +117,12 @@ class _Epoch:
 
     def __init__(self, moments: Float64Moments) -> None:
         self.moments, self.size, self.device = moments, moments.size, moments.device
-        _, widest = states_needed(moments.geometry.counts, moments.geometry.num_tasks)
+        counts = moments.geometry.counts
+        seen, self.layers = none_seen(counts), list[tuple[int, list[Edges]]]()
+        for _ in range(moments.geometry.num_tasks):
+            seen, edges = one_more(seen, counts)
+            self.layers.append((len(seen), edges))
+        widest = max((count for count, _ in self.layers), default=1)
         self.part = max(1, int(PART / (widest * max(1, self.size) ** 2)))
 
     def apply(self, matrices: Array) -> Array:
@@ -126,18 +132,14 @@ class _Epoch:
         return np.concatenate([self._after(matrices[i : i + self.part]) for i in range(0, len(matrices), self.part)])
 
     def _after(self, matrices: Array) -> Array:
-        counts = self.moments.geometry.counts.tolist()
-        layer = {(0,) * len(counts): matrices}
-        for size in range(1, sum(counts) + 1):
-            grown: dict[tuple[int, ...], Array] = {}
-            for seen, before in layer.items():
-                for m in (m for m in range(len(counts)) if seen[m] < counts[m]):
-                    larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
-                    after = self.moments.step(m, before) * (larger[m] / size)
-                    grown[larger] = grown[larger] + after if larger in grown else after
+        layer = matrices[None]
+        for size, (count, edges) in enumerate(self.layers, 1):
+            grown = np.zeros((count, *matrices.shape))
+            for edge in edges:
+                for parent, child, _, seen in edge.single():  # what is learned at once should fit in the cache
+                    grown[child] += self.moments.step(edge.task, layer[parent]) * (seen / size)
             layer = grown
-        (result,) = layer.values()
-        return result
+        return np.asarray(layer[0])
 
 
 # ------------------------------------------------------------------------------------------------- the least rate

@@ -25,6 +25,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.moment_map import kernels
+from forgetting.expectation.engines.multisets import none_seen, one_more
 from forgetting.expectation.least_loss import form_of_loss
 
 LOWEST = 1e-18  # the least x: nearly no step
@@ -92,20 +93,13 @@ def given(moments: Float64Moments, order: IntArray) -> list[Layer]:
 def permuted(moments: Float64Moments, k: int) -> list[Layer]:
     """Epochs of permutations, k steps in all: nodes are the multisets of distinct tasks seen in the epoch."""
     counts, ranks = moments.geometry.counts, moments.geometry.ranks
-    total, layers = int(counts.sum()), list[Layer]()
-    seen = np.zeros((1, len(counts)), dtype=np.int64)
+    total, layers, seen = int(counts.sum()), list[Layer](), none_seen(counts)
     for step in range(min(k, total)):
-        parents, tasks = np.nonzero(seen < counts)
-        grown = seen[parents]
-        grown[np.arange(len(grown)), tasks] += 1
-        following, places = np.unique(grown, axis=0, return_inverse=True)
-        shares = (counts - seen)[parents, tasks] / (total - step)
-        parts = []
-        for m in range(len(counts)):
-            own = tasks == m
-            if own.any():
-                where = places.reshape(-1)[own]
-                parts.append(Part(slice(m, m + 1), np.ones(ranks[m]), parents[own], where, shares[own]))
+        following, edges = one_more(seen, counts)
+        parts = [
+            Part(slice(m, m + 1), np.ones(ranks[m]), parents, children, left / (total - step))
+            for m, parents, children, left, _ in edges
+        ]
         layers.append(Layer(tuple(parts), len(seen), len(following)))
         seen = following
     return (layers * -(-k // total))[:k]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from forgetting.core.arrays import Array, IntArray
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.costs import states_needed
+from forgetting.expectation.engines.multisets import none_seen, one_more
 from forgetting.expectation.quantities import LOSS, Form, Quantity, Term
 from forgetting.expectation.request import Request
 from forgetting.geometry import Geometry, lift
@@ -258,44 +259,47 @@ class DecimalMoments:
 
     def permutations(self, wanted: Collection[int], epochs: bool) -> Iterator[Moment]:
         """The moments at the steps `wanted` of random permutations, a fresh one after each epoch."""
-        counts, total = self.geometry.counts.tolist(), self.geometry.num_tasks
+        counts, total = self.geometry.counts, self.geometry.num_tasks
         tasks = range(len(counts))
-        none_seen = (0,) * len(counts)
-        zero = 0 * np.outer(self.start, self.start)
-        layer = {none_seen: (Decimal(1), np.outer(self.start, self.start))}
+        first = np.outer(self.start, self.start)
+        zero = 0 * first
+        seen, layer = none_seen(counts), [(Decimal(1), first)]
         learnt = after = [zero for _ in tasks]
         epoch = 0
         last = max(wanted)
         for k in range(last + 1):
             if k in wanted:
-                now = sum(chance * moment for chance, moment in layer.values())
+                now = sum(chance * moment for chance, moment in layer)
+                visits = (epoch * counts + seen).T.tolist()
                 visited = [
-                    sum(chance * (epoch * counts[m] + seen[m]) * moment for seen, (chance, moment) in layer.items())
+                    sum(chance * count * moment for count, (chance, moment) in zip(visits[m], layer, strict=True))
                     for m in tasks
                 ]
             size = k - epoch * total
             if size == total and epochs:
-                ((_, moment),) = layer.values()
-                layer, epoch, size = {none_seen: (Decimal(1), moment)}, epoch + 1, 0
+                ((_, moment),) = layer
+                seen, layer, epoch, size = none_seen(counts), [(Decimal(1), moment)], epoch + 1, 0
             coming = [zero for _ in tasks] if size < total else []
             moved = [zero for _ in tasks]
             steps = self.steps(k + 1) if k < last else []
-            grown: dict[tuple[int, ...], tuple[Decimal, Numbers]] = {}
-            for seen, (chance, moment) in layer.items():
-                for m in (m for m in tasks if seen[m] < counts[m]):
-                    share = chance * (counts[m] - seen[m]) / (total - size)
+            following, edges = one_more(seen, counts)
+            grown: list[tuple[Decimal, Numbers]] = [(Decimal(0), 0)] * len(following)
+            for edge in edges:
+                m = edge.task
+                for parent, child, left, had in edge.single():
+                    chance, moment = layer[parent]
+                    share = chance * left / (total - size)
                     coming[m] = coming[m] + share * moment
                     if k == last:
                         continue
-                    larger = (*seen[:m], seen[m] + 1, *seen[m + 1 :])
-                    old, sum_ = grown.get(larger, (Decimal(0), 0))
+                    old, sum_ = grown[child]
                     stepped = steps[m] @ moment @ steps[m].T
                     moved[m] = moved[m] + share * stepped
-                    grown[larger] = old + share, sum_ + stepped * larger[m] / (size + 1)
+                    grown[child] = old + share, sum_ + stepped * had / (size + 1)
             if k in wanted:
                 yield Moment(k, now, visited, learnt, after, coming)
             learnt, after = _sums(learnt, coming) if coming else learnt, _sums(after, moved)
-            layer = grown
+            seen, layer = following, grown
 
     def along(self, order: IntArray, wanted: Collection[int]) -> Iterator[Moment]:
         """The moments at the steps `wanted` of one run through the distinct tasks of `order`."""

@@ -20,6 +20,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.moment_map import Moments, Squares, State, kernels
+from forgetting.expectation.engines.multisets import Edges
 from forgetting.expectation.engines.step_tables import Table
 
 STACK = 1024  # matrices that are multiplied at once: enough to be fast, few enough to need no memory of note
@@ -373,26 +374,17 @@ class Float64Moments(Moments):
         numbers = uniform[:, None] + (self.shrinking * tau)[:, None] * self._own
         errors[...] = self.raised(errors + self.shrinking * moments[0], numbers)
 
-    def step_all(
-        self,
-        task: int,
-        parents: IntArray,
-        places: IntArray,
-        shares: Pair,
-        layer: tuple[Pair, Array],
-        out: tuple[Pair, Array],
-        t: int,
-    ) -> None:
-        noise = self.tables.of(t, 1).row()[1][task]
+    def step_all(self, edges: Edges, shares: Pair, layer: tuple[Pair, Array], out: tuple[Pair, Array], t: int) -> None:
+        noise = self.tables.of(t, 1).row()[1][edges.task]
         (moments, errors), (sums, sum_errors) = layer, out
-        for at in range(0, len(parents), STACK):
-            which, where = parents[at : at + STACK], places[at : at + STACK]
+        for at in range(0, len(edges.parents), STACK):
+            which, where = edges.parents[at : at + STACK], edges.children[at : at + STACK]
             share = shares[0][at : at + STACK][:, None, None]
             before, doubt = moments[0][which], errors[which]
-            moved, tau = self.step(task, before, t), self.trace(before) + self.doubts.base
+            moved, tau = self.step(edges.task, before, t), self.trace(before) + self.doubts.base
             trace = np.linalg.trace(doubt)
             sums[0][where] += share * moved
-            sum_errors[where] += share * self._noisy(self.step(task, doubt, t), moved, tau, trace, noise)
+            sum_errors[where] += share * self._noisy(self.step(edges.task, doubt, t), moved, tau, trace, noise)
 
     def _noisy(self, errors: Any, moments: Any, tau: Any, trace: Any, noise: Any) -> Any:
         """The bounds on errors after a step, with what the step adds to them; tau and trace are those before it."""

@@ -38,6 +38,7 @@ from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
 from forgetting.core.progress import progress_bar
 from forgetting.expectation.engines.error_bounds import Doubts, Pair, scaled, sensitivity, times, two_floats
+from forgetting.expectation.engines.multisets import Edges
 from forgetting.expectation.engines.step_tables import StepTables
 from forgetting.expectation.quantities import LOSS, Form
 from forgetting.geometry import Geometry
@@ -596,19 +597,10 @@ class Moments(ABC):
         """Let A become P A P^T in place, with P the decay that keeps so much, for each of a stack and their bounds."""
 
     @abstractmethod
-    def step_all(
-        self,
-        task: int,
-        parents: IntArray,
-        places: IntArray,
-        shares: Pair,
-        layer: tuple[Pair, Array],
-        out: tuple[Pair, Array],
-        t: int,
-    ) -> None:
-        """out[places] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors.
+    def step_all(self, edges: Edges, shares: Pair, layer: tuple[Pair, Array], out: tuple[Pair, Array], t: int) -> None:
+        """out[children] += shares * S_m layer[parents] S_m^T, for the moments and for the bounds on their errors.
 
-        S_m is that of step t, without its decay.
+        m is the task of the edges, and S_m that of step t, without its decay.
         """
 
     def weighted(self, squares: Pair, doubts: Any, weights: Pair) -> Squares:

@@ -1,8 +1,7 @@
 """Expectations under random permutations, exactly, by a recursion over which tasks have been seen.
 
 Given *which* tasks were seen (a multiset c of distinct tasks, since clones are interchangeable), the last of them was
-task i with probability c_i / |c|, so M_c = sum_i (c_i / |c|) S_i M_(c - e_i) S_i. There are prod_i (n_i + 1) multisets:
-2^T without clones, and (n + 1)^2 for n clones of two tasks.
+task i with probability c_i / |c|, so M_c = sum_i (c_i / |c|) S_i M_(c - e_i) S_i.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
 from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.multisets import none_seen, one_more
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Permutation, Reshuffled
@@ -66,15 +66,14 @@ class Layer(NamedTuple):
     errors: Array
 
     @classmethod
-    def first(cls, moment: Pair, error: Array, distinct: int) -> Layer:
+    def first(cls, moment: Pair, error: Array, counts: IntArray) -> Layer:
         """The layer before the first step, of the empty multiset.
 
         >>> moment = np.eye(2), np.zeros((2, 2))
-        >>> Layer.first(moment, np.zeros((2, 2)), 3).seen
+        >>> Layer.first(moment, np.zeros((2, 2)), np.array([1, 1, 1])).seen
         array([[0, 0, 0]])
         """
-        seen = np.zeros((1, distinct), dtype=np.int64)
-        return cls(seen, (np.ones(1), np.zeros(1)), (moment[0][None], moment[1][None]), error[None])
+        return cls(none_seen(counts), (np.ones(1), np.zeros(1)), (moment[0][None], moment[1][None]), error[None])
 
 
 def _permutations(moments: Moments, request: Request) -> Concluded:
@@ -100,7 +99,7 @@ class PermutationWalk:
         rows = len(moments.squares[0])
         self.moments, self.epochs = moments, epochs
         self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
-        self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), len(self.counts))
+        self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), self.counts)
         self.learnt: Pair = np.zeros(rows), np.zeros(rows)
         self.learnt_doubt = np.zeros(rows)
         self.after: Pair = np.zeros(rows), np.zeros(rows)
@@ -143,7 +142,7 @@ class PermutationWalk:
         if self.k - self.begun < self.num_tasks:
             return layer, self.begun
         end = layer.moments[0][0], layer.moments[1][0]
-        return Layer.first(end, layer.errors[0], len(self.counts)), self.k
+        return Layer.first(end, layer.errors[0], self.counts), self.k
 
     def _chance(self, layer: Layer) -> Pair:
         """The probability of each multiset and of each task to be learned next, together."""
@@ -160,28 +159,15 @@ class PermutationWalk:
         return self.moments.weighted(squares, doubts, (weights[0][:, owner], weights[1][:, owner]))
 
     def _next(self, layer: Layer, chance: Pair, size: int) -> Layer:
-        tools = two_floats()
-        parents, tasks = np.nonzero(layer.seen < self.counts)
-        grown = layer.seen[parents]
-        grown[np.arange(len(grown)), tasks] += 1
-        seen, place = np.unique(grown, axis=0, return_inverse=True)
-        place = place.reshape(-1)
-        n = self.moments.size
+        tools, n = two_floats(), self.moments.size
+        seen, edges = one_more(layer.seen, self.counts)
         sums = (np.zeros((len(seen), n, n)), np.zeros((len(seen), n, n))), np.zeros((len(seen), n, n))
         weights = np.zeros(len(seen)), np.zeros(len(seen))
-        for task in range(len(self.counts)):
-            mine = np.flatnonzero(tasks == task)
-            share = tools.div(
-                seen[place[mine], task].astype(np.float64),
-                np.zeros(len(mine)),
-                np.full(len(mine), size + 1.0),
-                np.zeros(len(mine)),
-            )
-            before = layer.moments, layer.errors
-            self.moments.step_all(task, parents[mine], place[mine], share, before, sums, self.k + 1)
-            # a multiset comes at most once from each task, so that these places differ
-            where = place[mine]
-            more = chance[0][parents[mine], task], chance[1][parents[mine], task]
+        for edge in edges:
+            task, parents, where, nothing = edge.task, edge.parents, edge.children, np.zeros(len(edge.parents))
+            share = tools.div(edge.seen.astype(np.float64), nothing, nothing + (size + 1.0), nothing)
+            self.moments.step_all(edge, share, (layer.moments, layer.errors), sums, self.k + 1)
+            more = chance[0][parents, task], chance[1][parents, task]
             weights[0][where], weights[1][where] = tools.add(weights[0][where], weights[1][where], *more)
         return Layer(seen, weights, *sums)
 

@@ -9,6 +9,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray
 from forgetting.expectation.engines.error_bounds import Pair, two_floats
 from forgetting.expectation.engines.moment_map import Moments, State, kernels
+from forgetting.expectation.engines.multisets import Edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +90,9 @@ class TwoFloatMoments(Moments):
         bounds = self.doubts.base, self.pull, self.shrinking
         kernels().shrink_all(*moments, errors, self.dim, keep, *self.origin, *bounds)
 
-    def step_all(
-        self,
-        task: int,
-        parents: IntArray,
-        places: IntArray,
-        shares: Pair,
-        layer: tuple[Pair, Array],
-        out: tuple[Pair, Array],
-        t: int,
-    ) -> None:
+    def step_all(self, edges: Edges, shares: Pair, layer: tuple[Pair, Array], out: tuple[Pair, Array], t: int) -> None:
         (moments, errors), (sums, sum_errors) = layer, out
-        block = self.geometry.block(task)
+        block = self.geometry.block(edges.task)
         (gains, gains_low), noise, _ = self.tables.of(t, 1).row()
         kernels().step_all(
             *self.right,
@@ -109,10 +101,10 @@ class TwoFloatMoments(Moments):
             block.start,
             block.stop,
             self.dim,
-            noise[task],
+            noise[edges.task],
             self.doubts.base,
-            parents,
-            places,
+            edges.parents,
+            edges.children,
             *shares,
             *moments,
             errors,
