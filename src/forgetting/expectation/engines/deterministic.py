@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +15,8 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import READING, reduction, seconds_of_run
 from forgetting.expectation.engines.error_bounds import two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined
-from forgetting.expectation.engines.moment_map import Moments, batches
-from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.moment_map import MomentReading, Moments, batches
+from forgetting.expectation.engines.moment_readings import evaluated
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import RunReading, made_run, squared_norms, values_of
 from forgetting.expectation.engines.two_float_moments import TwoFloatMoments
@@ -75,7 +75,7 @@ class DeterministicEngine(Engine):
         if isinstance(moments, TwoFloatMoments):
             if request.ordering.adaptive:
                 order = _decided(moments, request, trajectory.k)
-            values, doubts = tables(_along(moments, order, request))
+            values, doubts = evaluated(request, moments, _along(moments, order, request))
         else:
             if request.ordering.adaptive:
                 notes = (*notes, "the order was chosen in float64: another processor may break near ties differently")
@@ -91,12 +91,11 @@ def _products(request: Request) -> float:
     return float(request.last * (products_of_step(request) / geometry.num_distinct + 4 * geometry.dim**2 + looks))
 
 
-def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
-    """Each quantity at each step of one run through the distinct tasks of `order`."""
+def _along(moments: Moments, order: IntArray, request: Request) -> Iterator[MomentReading]:
+    """What is read at each step of one run through the distinct tasks of `order`."""
     state = moments.begin(visits=False)
     tasks = moments.geometry.num_distinct
     nothing = np.zeros(tasks)
-    concluded: Concluded = []
     for k, part in batches(request.steps, moments, order):
         moments.advance(state, part)
         if k is not None:
@@ -104,9 +103,7 @@ def _along(moments: Moments, order: IntArray, request: Request) -> Concluded:
             chance = None
             if request.averages("next") and k < len(order):
                 chance = (np.arange(tasks) == order[k]).astype(np.float64), nothing
-            reading = moments.reading(state, (counts, nothing), chance, certain=True)
-            concluded.append(conclude(moments, reading, request.quantities))
-    return concluded
+            yield moments.reading(state, (counts, nothing), chance, certain=True)
 
 
 def _decided(moments: TwoFloatMoments, request: Request, k: int) -> IntArray:

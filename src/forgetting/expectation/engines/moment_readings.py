@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property, reduce
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
+from forgetting.core.progress import track
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
 from forgetting.expectation.outcome import Values
 from forgetting.expectation.quantities import Average, Form, Quantity, Term, look_ahead
+from forgetting.expectation.request import Request
 
 LOST = 1e-250  # a doubt below it is that of a 0: products of two floats below about 1e-270 lose their low parts
-Concluded = list[dict[str, tuple[Array, Array]]]  # value and doubt of each quantity, at each step
 
 
 class Bounded(NamedTuple):
@@ -25,19 +28,33 @@ class Bounded(NamedTuple):
     doubt: Array
 
 
-def conclude(
-    moments: Moments, reading: MomentReading, quantities: tuple[Quantity, ...]
-) -> dict[str, tuple[Array, Array]]:
-    """Each quantity, and a bound on its error."""
-    conclusion = _Conclusion(moments, reading)
-    return {quantity.name: conclusion.of(quantity) for quantity in quantities}
+class Walk(Protocol):
+    """Second moments over all orders at once, one step after the other."""
+
+    moments: Moments
+
+    def reading(self, *, coming: bool) -> MomentReading:
+        """The squares and sums that quantities are computed from; with `coming`, also those of the next task."""
+
+    def step(self) -> None:
+        """Learn one more task."""
 
 
-def tables(concluded: Concluded) -> tuple[Values, Values]:
-    """One table of values and one of doubts, by name, from those at each step."""
-    values, doubts = (
-        {name: np.array([row[name][part] for row in concluded]) for name in concluded[0]} for part in range(2)
-    )
+def readings_of(walk: Walk, request: Request, what: str) -> Iterator[MomentReading]:
+    """What a walk, told to the user as `what`, reads at the steps of a request."""
+    times = Counter(request.steps.tolist())
+    for k in track(range(request.last + 1), what):
+        for _ in range(times[k]):
+            yield walk.reading(coming=request.averages("next"))
+        if k < request.last:
+            walk.step()
+
+
+def evaluated(request: Request, moments: Moments, readings: Iterable[MomentReading]) -> tuple[Values, Values]:
+    """Every quantity and a bound on its error, from what is read at each step of the request."""
+    conclusions = (_Conclusion(moments, reading) for reading in readings)
+    rows = [{quantity.name: conclusion.of(quantity) for quantity in request.quantities} for conclusion in conclusions]
+    values, doubts = ({name: np.array([row[name][part] for row in rows]) for name in rows[0]} for part in range(2))
     return values, doubts
 
 

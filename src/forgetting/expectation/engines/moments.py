@@ -6,14 +6,16 @@ weights with the smallest one; Wang, Agaskar and Lu 2015 (arXiv 1502.00190) lift
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import seconds_of_moments
 from forgetting.expectation.engines.error_bounds import scaled
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
-from forgetting.expectation.engines.moment_map import Moments, batches
-from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.moment_map import MomentReading, Moments, batches
+from forgetting.expectation.engines.moment_readings import evaluated
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.orderings.laws import Independent
@@ -38,7 +40,7 @@ class MomentsEngine(Engine):
 
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, twofold=in_two_floats(request, _products(request)))
-        values, doubts = tables(_iterate(moments, request))
+        values, doubts = evaluated(request, moments, _iterate(moments, request))
         constants = moments.size // (2 if moments.averaged else 1) - moments.dim
         more = f" and {constants} constants" if constants > 1 else ""
         detail = f"second moments of order {moments.dim}{more}, iterated"
@@ -55,8 +57,8 @@ def _products(request: Request) -> float:
     return float(request.last * products_of_step(request) * (1 + _counted(request)))
 
 
-def _iterate(moments: Moments, request: Request) -> Concluded:
-    """Each quantity at each step.
+def _iterate(moments: Moments, request: Request) -> Iterator[MomentReading]:
+    """What is read at each step.
 
     For averages over visits, c_m(k) counts the visits to m and V_m(k) = E[c_m(k) z_k z_k^T] obeys
     V_m(k+1) = Q[V_m(k)] + p_m S_m W_k S_m^T, whence
@@ -64,10 +66,8 @@ def _iterate(moments: Moments, request: Request) -> Concluded:
     """
     state = moments.begin(visits=request.averages("visited"))
     chance = moments.probability if request.averages("next") else None
-    concluded: Concluded = []
     for k, order in batches(request.steps, moments):
         moments.advance(state, order)
         if k is not None:
             visits = scaled(moments.probability, np.full(moments.geometry.num_distinct, float(k)))
-            concluded.append(conclude(moments, moments.reading(state, visits, chance), request.quantities))
-    return concluded
+            yield moments.reading(state, visits, chance)

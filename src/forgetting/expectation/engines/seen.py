@@ -24,14 +24,13 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
-from forgetting.core.progress import track
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING
 from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.exact import concluded, moment_map
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
-from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.moment_readings import evaluated, readings_of
 from forgetting.expectation.engines.single_runs import made_run
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
@@ -96,16 +95,7 @@ class SeenEngine(Engine):
         if not request.scheme.intrinsic:
             moments, geometry = _turned(moments, geometry), _in_coordinates_of_w(geometry)
         walk = _Walk(request, moments, geometry)
-        found: Concluded = []
-        pending = request.steps.tolist()
-        for k in track(range(request.last + 1), "memories"):
-            while pending and pending[0] == k:
-                pending.pop(0)
-                reading = walk.reading(coming=request.averages("next"))
-                found.append(conclude(walk.moments, reading, request.quantities))
-            if k < request.last:
-                walk.step()
-        values, doubts = tables(found)
+        values, doubts = evaluated(request, walk.moments, readings_of(walk, request, "memories"))
         words = {"set": "the set of the tasks seen", "multiset": "the visits to each task", "order": "the order so far"}
         detail = f"second moments given {words[request.scheme.memory_law]}, {walk.met} cases, with 16 digits"
         return concluded(request, values, doubts, detail)

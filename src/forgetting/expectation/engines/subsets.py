@@ -11,13 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.progress import track
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, states_needed
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
-from forgetting.expectation.engines.moment_readings import Concluded, conclude, tables
+from forgetting.expectation.engines.moment_readings import evaluated, readings_of
 from forgetting.expectation.engines.multisets import none_seen, one_more
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
@@ -45,7 +44,8 @@ class SubsetsEngine(Engine):
         geometry = request.geometry
         states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         moments = moment_map(request, twofold=in_two_floats(request, self._products(request, states)))
-        values, doubts = tables(_permutations(moments, request))
+        walk = PermutationWalk(moments, epochs=isinstance(request.law, Reshuffled))
+        values, doubts = evaluated(request, moments, readings_of(walk, request, "subsets"))
         detail = f"second moments given which tasks were seen, {states:.0f} cases,"
         return refined(request, moments, values, doubts, detail)
 
@@ -76,23 +76,11 @@ class Layer(NamedTuple):
         return cls(none_seen(counts), (np.ones(1), np.zeros(1)), (moment[0][None], moment[1][None]), error[None])
 
 
-def _permutations(moments: Moments, request: Request) -> Concluded:
-    """Each quantity at each step; in epoch e (from 0), a task with multiplicity n_i was seen e n_i + c_i times."""
-    walk = PermutationWalk(moments, epochs=isinstance(request.law, Reshuffled))
-    pending = request.steps.tolist()
-    concluded: Concluded = []
-    for k in track(range(request.last + 1), "subsets"):
-        while pending and pending[0] == k:
-            pending.pop(0)
-            reading = walk.reading(coming=request.averages("next"))
-            concluded.append(conclude(moments, reading, request.quantities))
-        if k < request.last:
-            walk.step()
-    return concluded
-
-
 class PermutationWalk:
-    """Learns one more task at a time, over all permutations at once."""
+    """Learns one more task at a time, over all permutations at once, or over `epochs` of them.
+
+    In epoch e (from 0), a task with multiplicity n_i was seen e n_i + c_i times.
+    """
 
     def __init__(self, moments: Moments, *, epochs: bool = False) -> None:
         geometry = moments.geometry
