@@ -2,6 +2,8 @@
 
 import doctest
 import re
+import runpy
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from tools import tightest_table
 
 FOLDER = Path(__file__).parents[1] / "tools"
+DRAWING = FOLDER.parent / "docs" / "_tools"  # programs that write figures and tables of the docs
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("[a-z]*.py")))
@@ -16,6 +19,21 @@ def test_examples_of_the_programs(name):
     module = import_module(f"tools.{name}")
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "program",
+    sorted(path.stem for path in DRAWING.glob("*.py") if "__main__" in path.read_text() and path.stem != "listing"),
+)
+@pytest.mark.parametrize(("word", "code"), [("--help", 0), ("--figure.png", 2)])
+def test_a_word_that_begins_with_a_dash_is_no_place_for_a_figure(program, word, code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [f"{program}.py", word])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(DRAWING / f"{program}.py"), run_name="__main__")
+    assert ended.value.code == code
+    assert "usage" in "".join(capsys.readouterr())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_page_of_all_claims_is_not_replaced_by_a_few(tmp_path, capsys):

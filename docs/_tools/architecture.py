@@ -7,10 +7,10 @@ that it stands on auditing. The graph is kept in the figure, and a test compares
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import re
-import sys
 import tomllib
 from pathlib import Path
 from textwrap import shorten
@@ -134,4 +134,6 @@ def drawn_graph(path: Path = FIGURE) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]) if len(sys.argv) > 1 else FIGURE)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("figure", type=Path, nargs="?", default=FIGURE)
+    draw(parser.parse_args().figure)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,8 +104,10 @@ def plain_float32(keys: Array, values: Array, gate: float) -> Array:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     matplotlib.use("Agg")
-    folder = Path(sys.argv[1])
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.6))
     for item, ax in zip(recall(), axes, strict=True):
         exact = tuple(series for series in item.series if series.role == "exact")

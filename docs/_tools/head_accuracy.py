@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -47,9 +47,12 @@ def figure() -> Curves:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("figure", type=Path)
+    path = parser.parse_args().figure
     matplotlib.use("Agg")
     warnings.simplefilter("ignore")
     axes = draw_on(figure(), None)
     axes.set_ylim(5e-4, 1e12)  # the updated inverse loses more than all digits
     axes.figure.set_size_inches(7.0, 4.2)
-    axes.figure.savefig(Path(sys.argv[1]), dpi=160, bbox_inches="tight")
+    axes.figure.savefig(path, dpi=160, bbox_inches="tight")

@@ -6,7 +6,7 @@ question-guarantee.png and question-solve.png, each with a picture beside it who
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -191,9 +191,11 @@ def _small(studio: Studio) -> tuple[Any, Any]:
     return studio.subplots(figsize=(2.7, 2.0), layout="constrained")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compute what the pictures show, and write each for light pages and for dark ones."""
-    (folder,) = map(Path, arguments)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args(arguments).folder
     with drawing() as studio:
         made: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
             "overview": (draw_overview, (forgotten_by_schedule(),)),
@@ -208,4 +210,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

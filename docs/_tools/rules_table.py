@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 import warnings
 from pathlib import Path
 
@@ -85,7 +85,9 @@ def table() -> str:
 BEGIN, END = "<!-- the table of rules_table.py -->", "<!-- the end of the table -->"
 
 if __name__ == "__main__":
-    page = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("page", type=Path)
+    page = parser.parse_args().page
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     page.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")

@@ -10,7 +10,7 @@ three edges. A step of gain g maps the mean squares alpha of the coordinates of 
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -290,8 +290,10 @@ def strengths_over_tasks() -> tuple[Curves, Table]:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
     matplotlib.use("Agg")
-    folder = Path(sys.argv[1])
     law, table = strengths_over_tasks()
     figure, *tables = rates()
     for item in (figure, law):
