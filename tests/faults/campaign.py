@@ -266,6 +266,7 @@ READERS = (  # the modules that read what others wrote
     "files/row_sources.py",
     "files/tables.py",
     "files/table_files.py",
+    "files/parquet_rows.py",
     "files/arrow_tables.py",
     "tasks/files.py",
     "tasks/labelled_rows.py",

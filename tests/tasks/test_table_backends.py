@@ -13,6 +13,7 @@ import pytest
 import forgetting as fg
 from effort import rounds
 from forgetting.errors import ForgettingError, ProblemFileError
+from forgetting.files.matrices import read_matrix
 
 FILES = {
     "commas": "task,a,b,y\ns,1,2,3\nt,0.5,1e-3,4\ns,-1,+2,5\n",
@@ -60,6 +61,14 @@ FILES = {
     "a zero byte": "task,a,y\ns,1,2\nt,\0,4\n",
     "not in UTF-8": b"task,a,y\ns,1,2\n\xe9,3,4\n",
     "UTF-16": "task,a,y\ns,1,2\n".encode("utf-16"),
+    "numbers below names": "p;q\n1;2\n\n3;4e-1\n",
+    "numbers without names": "\ufeff1,2\r\n3,0.4\r\n",
+    "numbers between blanks": " 1  2\t3\n\n 4 5 6 \n",
+    "numbers below a line of words": "# two columns of three\n1 2\n3 4\n",
+    "numbers in one column": "b\n1\n2\n",
+    "numbers, one of them missing": "1,2\n3,\n",
+    "numbers with a word": "1\t2\n3\tcat\n",
+    "numbers, one row longer": "1 2\n3 4 5\n",
 }
 OPTIONS = ({}, {"drop_nan": True}, {"positive": "cat"}, {"classes": "all"}, {"classes": "task", "drop_nan": True})
 CELLS = [
@@ -90,9 +99,13 @@ def values(tasks: fg.RegressionTasks) -> list:
 
 
 def outcomes(folder: Path) -> dict[str, str]:
-    """What reading each file gives: the tasks and the notes, or the error."""
+    """What reading each file gives: the tasks and the notes, and the matrix; or the error."""
     found = {}
     for path in sorted(folder.iterdir()):
+        try:
+            found[f"{path.stem} matrix"] = repr(read_matrix(path).tolist())
+        except ForgettingError as error:
+            found[f"{path.stem} matrix"] = f"{type(error).__name__}: {error}"
         for options in OPTIONS:
             try:
                 tasks = fg.load(path, **options)
@@ -125,6 +138,25 @@ def test_without_pyarrow_text_gives_the_same_values_and_the_same_errors(tmp_path
     good = [text for text in with_arrow.values() if "Error: " not in text]
     assert len(good) > 100
     assert len(errors) > 15, errors
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_cell_is_the_same_number_or_the_same_error_in_a_matrix_and_in_tasks(cell, tmp_path):
+    (tmp_path / "matrix.csv").write_text(f"a,b\n1,2\n3,{cell}\n", newline="")
+    (tmp_path / "tasks.csv").write_text(f"a,task,y,b\n1,0,1,2\n3,0,1,{cell}\n", newline="")
+
+    def outcome(read):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return read()
+        except ForgettingError as error:
+            words = re.sub(r"\w+\.csv|\d columns|\d cells", "", str(error).split(str(tmp_path))[-1])
+            return f"{type(error).__name__}: {words}".split(";")[0]  # what to do instead is another thing
+
+    assert outcome(lambda: read_matrix(tmp_path / "matrix.csv").tolist()) == outcome(
+        lambda: fg.load(tmp_path / "tasks.csv", classes=None).task(0)[0].tolist()
+    )
 
 
 def test_without_pyarrow_parquet_files_say_what_to_install(tmp_path):

@@ -83,9 +83,9 @@ class TextTable(ArrowTable):
 
 
 def text_table(
-    origin: Origin, header: list[str], data: bytes, separator: str, place: Callable[[int], int]
+    origin: Origin, header: list[str], data: bytes, separator: str, place: Callable[[int], int], *, above: int = 1
 ) -> TextTable | None:
-    """The trimmed words below the header, without blank rows; None if there are none, or pyarrow cannot split them."""
+    """The trimmed words, without blank rows and those `above` the table; None if pyarrow cannot split them."""
     names = [str(i) for i in range(len(header))]
     try:
         table = pa.csv.read_csv(
@@ -104,7 +104,7 @@ def text_table(
     kept = np.ones(len(table), dtype=bool)
     if pc.any(pc.equal(columns[-1], "")).as_py():
         kept &= ~np.logical_and.reduce([np.asarray(pc.equal(column, "")) for column in columns])
-    kept[np.argmax(kept)] = False  # the header
+    kept[np.flatnonzero(kept)[:above]] = False  # the header
     if not kept.any():
         return None
     rows = pa.array(kept)  # not a slice: if_else of pyarrow 17 errs on those

@@ -20,8 +20,9 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
-from forgetting.files.arrays import as_text, damaged, entry, read_array, read_arrays, read_bytes
-from forgetting.files.tables import parse_number
+from forgetting.files.arrays import damaged, entry, read_array, read_arrays, read_bytes
+from forgetting.files.table_files import TextFile
+from forgetting.files.tables import finite_matrix_of
 
 REAL = "biuf"  # kinds of dtypes
 COMPLEX = REAL + "c"
@@ -235,41 +236,11 @@ def _lines(content: BytesIO, dtype: np.dtype[Any], count: int) -> Any:
 
 def _text(path: Path, what: str, kinds: str) -> Any:
     """Numbers in lines, with commas, semicolons, tabs or blanks between them; a first line of names is left out."""
-    lines = as_text(path, read_bytes(path, f"{path}", COMPACT)).splitlines()
-    rows: list[list[str]] = []
-    places: list[int] = []
-    for number, line in enumerate(lines, start=1):
-        cells = _cells(line)
-        if cells and not (not rows and number == 1 and all(parse_number(cell) is None for cell in cells)):
-            rows.append(cells)
-            places.append(number)
-    if not rows:
+    file = TextFile.of_numbers(path)
+    if not file.header:
         raise ProblemFileError(f"{path}: no numbers")
-    require_memory(8.0 * sum(map(len, rows)), f"{path}: its numbers", "save it with np.save")
-    for cells, place in zip(rows, places, strict=True):
-        if len(cells) != len(rows[0]):
-            raise ProblemFileError(
-                f"{path}, line {place}: {len(cells)} numbers, but {len(rows[0])} in line {places[0]}"
-            )
-    try:
-        if any("_" in cell for cells in rows for cell in cells):
-            raise ValueError("1_5 is a number to Python only")
-        array = np.array(rows, dtype=np.float64)
-    except ValueError:
-        place, cell = next(
-            (place, cell)
-            for cells, place in zip(rows, places, strict=True)
-            for cell in cells
-            if parse_number(cell) is None
-        )
-        raise ProblemFileError(f"{path}, line {place}: {cell!r:.40} is not a number") from None
+    array = finite_matrix_of(file.table(), "")
     return array.ravel() if 1 in array.shape and what != "A" else array
-
-
-def _cells(line: str) -> list[str]:
-    mark = next((mark for mark in (",", ";") if mark in line), None)
-    cells = [cell.strip() for cell in line.split(mark)]
-    return cells if any(cells) else []
 
 
 READERS: dict[str, Callable[[Path, str, str], Any]] = {

@@ -1,27 +1,21 @@
-"""Files of tables: CSV and TSV, by pyarrow where it is installed and by Python elsewhere; Parquet, by pyarrow only."""
+"""Text files of tables, read by pyarrow where it is installed and by Python elsewhere; pyarrow for Parquet files."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from forgetting.core.arrays import IntArray
 from forgetting.core.extras import module_for
-from forgetting.core.groups import Groups
 from forgetting.core.memory import require_memory
 from forgetting.core.text import from_csv_cell
 from forgetting.errors import ProblemFileError
 from forgetting.files.arrays import as_text, read_bytes
-from forgetting.files.row_sources import RowSource, file_stamp
-from forgetting.files.tables import NAMELESS, Origin, RowTable, WordTable, cell_error, matrix_of, not_a_number
+from forgetting.files.tables import Origin, RowTable, WordTable, parse_number
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}  # of which the first line has most
 COLUMN, CELL = 6500, 130  # bytes that Arrow takes for a column of text, and Python for a cell; times are in proportion
@@ -48,24 +42,47 @@ def arrow_for_parquet(path: Path) -> Any:
     return arrow_for(f"{path}: a Parquet file", "save the table as CSV, or its columns with np.savez")
 
 
+def _first_line(data: bytes) -> bytes:
+    return data.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0].split(b"\r", 1)[0]
+
+
 @dataclass(frozen=True)
 class TextFile:
-    """A text file with a header, and commas, semicolons or tabs between its columns."""
+    """A text file with a header, and commas, semicolons or tabs between its columns.
+
+    Attributes:
+        above: the rows above those of the table: 1 for the header, 0 if columns have numbers for names.
+    """
 
     path: Path
     data: bytes
     separator: str
     header: list[str]
+    above: int = 1
 
     @classmethod
     def read(cls, path: Path) -> TextFile:
         """The file; an error if it is not in UTF-8, or if its cells would not fit into the memory."""
         data = read_bytes(path, f"the cells of {path}", "split the file, or save its columns with np.savez")
         as_text(path, data)
-        first = data.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0].split(b"\r", 1)[0]
-        separator = max(SEPARATORS, key=lambda mark: first.count(mark.encode()))
+        separator = max(SEPARATORS, key=lambda mark: _first_line(data).count(mark.encode()))
         header = next((row for _, row in cls(path, data, separator, []).rows()), [])
         return cls(path, data, separator, [from_csv_cell(word) for word in header])
+
+    @classmethod
+    def of_numbers(cls, path: Path) -> TextFile:
+        """A file of numbers, whose first row may be one; there may be blanks between its columns, too.
+
+        A first row without a number is above the table, whatever it holds.
+        """
+        file = cls.read(path)
+        if not any(mark.encode() in _first_line(file.data) for mark in SEPARATORS):
+            file = replace(file, data=b"\n".join(b",".join(line.split()) for line in file.data.splitlines()))
+        first, *more = [row for _, row in islice(file.rows(), 2)] or [[]]
+        named = all(parse_number(word) is None for word in first)
+        below = more[0] if named and more else first
+        names = first if named and len(first) == len(below) else [str(place) for place in range(len(below))]
+        return replace(file, header=names, above=int(named))
 
     def table(self) -> RowTable:
         """The columns below the header.
@@ -78,14 +95,16 @@ class TextFile:
         require_memory(float(needed), f"the cells of {self.path}", "save its columns with np.savez")
         origin = Origin.file(self.path)
         if by_arrow is not None:
-            table: RowTable | None = by_arrow.text_table(origin, self.header, self.data, self.separator, self.line)
+            table: RowTable | None = by_arrow.text_table(
+                origin, self.header, self.data, self.separator, self.line, above=self.above
+            )
             if table is not None:
                 return table
         return WordTable(origin, self.header, self._columns(), self.line)
 
     def line(self, row: int) -> int:
-        """The line of the file on which a row below the header ends."""
-        return next((line for line, _ in islice(self.rows(), row + 1, None)), row + 2)
+        """The line of the file on which a row of the table ends."""
+        return next((line for line, _ in islice(self.rows(), row + self.above, None)), row + self.above + 1)
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The rows as Python reads them, trimmed, without blank rows, each with its line in the file."""
@@ -94,7 +113,7 @@ class TextFile:
         limit = csv.field_size_limit(max(csv.field_size_limit(), len(self.data)))  # as pyarrow has none
         try:
             for row in rows:
-                if any(words := [word.strip() for word in row]):
+                if any(words := list(map(str.strip, row))):
                     yield rows.line_num, words
         except csv.Error as error:
             raise ProblemFileError(f"{self.path}: cannot be read as CSV ({error})") from error
@@ -104,15 +123,15 @@ class TextFile:
     def _columns(self) -> list[Any]:
         """The columns below the header, each a tuple of words; an error names the first row that has other columns."""
         rows = []
-        for line, row in self.rows():
+        for line, row in islice(self.rows(), self.above, None):
             if len(row) != len(self.header):
                 raise ProblemFileError(
                     f"{self.path}, row {line}: {len(row)} cells under {len(self.header)} columns{self._hint(row)}"
                 )
             rows.append(row)
-        if len(rows) == 1:
+        if not rows:
             raise ProblemFileError(f"{self.path}: a header without rows")
-        return list(zip(*rows[1:], strict=True))
+        return list(zip(*rows, strict=True))
 
     def _hint(self, row: list[str]) -> str:
         """Why a row may have another number of cells than the header."""
@@ -125,82 +144,3 @@ class TextFile:
         if len(row) > width and self.separator == ",":
             return "; a comma within a number or a word separates columns too: decimals have a point, words need quotes"
         return ""
-
-
-# ---------------------------------------------------------------------------------------------- Parquet, part by part
-
-
-class ParquetColumns(RowSource):
-    """The numbers in columns of a Parquet file; blocks are groups of rows, and pieces are parts of a group."""
-
-    remedy = "give numbers, or leave the column out"  # for a column of words
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with arrow_for_parquet(path).parquet_file(path) as (file, _):
-            self.names: list[str] = file.schema_arrow.names
-            groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            counts = [group.num_rows for group in groups]
-            if min(counts, default=0) < 0:
-                raise ValueError(f"{min(counts)} rows in a group")
-            self.packed = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=0.0)
-        Origin.file(path).require_distinct(self.names)
-        self.first = np.cumsum([0, *counts])
-        self.size = max(1, 2**21 // max(1, len(self.names)))  # rows of a piece: about 16 MiB of numbers
-        self.shape = (int(self.first[-1]), len(self.names))
-        self.row_bytes = 16.0 * len(self.names) + self.packed
-
-    def only(self, names: list[str], remedy: str = remedy) -> ParquetColumns:
-        """The same, with these columns only, and what to do if they hold words."""
-        some = copy(self)
-        some.remedy = remedy
-        some.names, some.shape = names, (self.shape[0], len(names))
-        some.row_bytes = 16.0 * len(names) + self.packed
-        return some
-
-    def starts(self, size: int) -> IntArray:
-        return np.unique(self.first)
-
-    def _raw(self, start: int, stop: int) -> Any:
-        return np.concatenate([numbers for numbers, _ in self._raw_pieces(start, stop)])
-
-    def _raw_pieces(self, start: int, stop: int) -> Iterator[tuple[Any, int]]:
-        groups = np.flatnonzero((self.first[:-1] >= start) & (self.first[:-1] < stop)).tolist()
-        done = start
-        for table in arrow_for_parquet(self.path).parquet_parts(self.path, groups, self.names, self.size, start):
-            numbers = matrix_of(table, range(len(self.names)), f"; {self.remedy}")
-            if not np.isfinite(numbers).all():
-                row, column = np.argwhere(~np.isfinite(numbers))[0].tolist()
-                words = f"{not_a_number(numbers[row, column])}; fill it in, or leave such rows out"
-                raise cell_error(table, row, column, words)
-            done += len(numbers)
-            if done <= stop:
-                yield numbers, len(numbers)
-        if done != stop:
-            raise ProblemFileError(f"{self.path}: damaged ({done - start} rows where {stop - start} are announced)")
-
-    def stamp(self) -> str:
-        return file_stamp(self.path)
-
-    def mark(self) -> str:
-        """The names of the columns; what is in them is known by the stamp of the file."""
-        return repr(self.names)
-
-
-def groups_in(files: Sequence[ParquetColumns], column: str) -> Groups:
-    """The groups that a column of words or numbers names."""
-    names: dict[str, int] = {}
-    parts = []
-    for file in files:
-        if not file.shape[0]:
-            continue
-        table = arrow_for_parquet(file.path).parquet_table(file.path, [column])
-        codes, words = table.coded(0)
-        if len(codes) != file.shape[0]:
-            raise ProblemFileError(f"{file.path}: damaged ({len(codes)} rows where {file.shape[0]} are announced)")
-        for row in np.sort(np.unique(codes, return_index=True)[1]).tolist():
-            if words[codes[row]].lower() in NAMELESS:
-                raise cell_error(table, row, 0, "no task is named; fill it in, or leave such rows out")
-            names.setdefault(words[codes[row]], len(names))
-        parts.append(np.array([names.get(word, -1) for word in words])[codes])
-    return Groups.in_order(list(names), np.concatenate(parts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -86,13 +87,11 @@ class WordTable(RowTable):
     """Columns of the words in a text file."""
 
     def numbers(self, column: int) -> tuple[Array, NDArray[np.bool_]]:
-        cells = np.array(self.columns[column], dtype=object)
-        if "_" in "".join(self.columns[column]):  # 1_5 is a number to Python only
-            return column_numbers(cells)
-        try:
-            return cells.astype(np.float64), np.zeros(len(cells), dtype=bool)
-        except ValueError:
-            return column_numbers(cells)
+        cells = self.columns[column]
+        with suppress(ValueError):
+            if "_" not in "".join(cells):  # 1_5 is a number to Python only
+                return np.fromiter(map(float, cells), np.float64, len(cells)), np.zeros(len(cells), dtype=bool)
+        return column_numbers(np.array(cells, dtype=object))
 
     def words(self, column: int) -> list[str]:
         plain: dict[str, str] = {}
@@ -116,6 +115,16 @@ def matrix_of(table: RowTable, columns: Sequence[int], remedy: str) -> Array:
         row, column = min(wrong)
         word = table.words(column)[row]
         raise cell_error(table, row, column, f"{word!r:.40} is not a number{decimals(word) or remedy}")
+    return matrix
+
+
+def finite_matrix_of(table: RowTable, remedy: str) -> Array:
+    """The numbers in all columns; an error names the first cell that holds no finite number."""
+    matrix = matrix_of(table, range(len(table.names)), remedy)
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0].tolist()
+        words = f"{not_a_number(matrix[row, column])}; fill it in, or leave such rows out"
+        raise cell_error(table, row, column, words)
     return matrix
 
 

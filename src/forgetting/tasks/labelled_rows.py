@@ -19,6 +19,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.matrices import as_matrix, read_matrix
+from forgetting.files.parquet_rows import ParquetColumns, groups_in
 from forgetting.files.row_sources import (
     FolderRows,
     MemoryRows,
@@ -31,7 +32,6 @@ from forgetting.files.row_sources import (
     names_in,
     sliced,
 )
-from forgetting.files.table_files import ParquetColumns, groups_in
 
 
 class LabelledBlock(NamedTuple):
