@@ -1,4 +1,4 @@
-"""What all tests share: the dense reference, hypothesis without clocks or chance, no figure left open, Windows."""
+"""What all tests share: the dense reference, a browser, hypothesis without clocks, no figure left open, Windows."""
 
 import importlib.util
 import os
@@ -60,6 +60,20 @@ def dynamics():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.dynamics
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for the tests of pages; they are skipped where none starts, with the reason."""
+    from browser import chromium
+
+    running = chromium.Browser()
+    try:
+        running.start()
+    except chromium.CannotStartError as reason:
+        pytest.skip(str(reason))
+    with running:
+        yield running
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

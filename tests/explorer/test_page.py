@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
-from states import State
 
 import forgetting as fg
 from effort import rounds
+from explorer.states import State
 from forgetting.explorer.page import MODULES, page_html
 
 VIEWS = {

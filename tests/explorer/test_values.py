@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-from states import State, random_state
 
 import forgetting as fg
 from effort import rounds
+from explorer.states import State, random_state
 from forgetting.theory.later.one_over_k import gap_rate
 from forgetting.theory.later.rate_constants import fresh, least_fresh
 from forgetting.worstcase import frontier
