@@ -19,20 +19,35 @@ export function setting(P, {order, scheme, eta, lam}, d) {
   return order === "with" ? {...made, ...ofDraws(P, made)} : made;
 }
 
-/** What depends on the probabilities 1/T: the mean of the projections onto the row spaces. */
-function ofDraws(P, {radius, rank_avg}) {
+/** For each task, by how much rounding may have turned its row space: `Geometry.turned` of the package. */
+function turnedOf(P, d) {
+  const distinct = new Map(P.parts.map((part) => [JSON.stringify(part.X.map((row) => [...row])), part.sigma.length]));
+  const directions = [...distinct.values()].reduce((sum, value) => sum + value, 0), slip = (4 + Math.sqrt(d + directions) / 4) * EPS;
+  return P.parts.map(({sigma}) => 2 * slip * (sigma.length ? Math.max(...sigma) / Math.min(...sigma) : 1));
+}
+
+/** What depends on the probabilities 1/T: the mean of the projections onto the row spaces.
+ *
+ * Numbers are moved by what rounding may do to them, as in `Geometry.mixing` of the package: the gap is no larger than
+ * the true one, and all else no smaller.
+ */
+function ofDraws(P, {radius, rank_avg, d}) {
   const {T, D} = P, part = 1 / Math.sqrt(T), scaled = (vectors) => vectors.map((u) => u.map((value) => value * part));
-  const rows = P.parts.flatMap(({span}) => scaled(span)), mean = zeros(D, D);
+  const rows = P.parts.flatMap(({span}) => scaled(span)), mean = zeros(D, D), turned = turnedOf(P, d ?? D);
   for (const row of rows) for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) mean[a][b] += row[a] * row[b];
-  const least = rows.length ? singularValues(rows)[D - 1] ** 2 : 0, gap = Math.min(1, least < 1e-3 ? least : least - 8 * D * EPS);  // rounded down, as in the package
+  const off = 2 * turned.reduce((sum, value) => sum + value, 0) / T + 8 * D * EPS;
+  const root = rows.length >= D && D ? singularValues(rows)[D - 1] : 0;
+  let gap = root ** 2 - off;
+  if (gap < 1e-3) gap = Math.max(0, root - norm(turned) * part) ** 2;
+  gap = Math.min(1, gap);
   let contraction = 1 - gap;
   if (gap > 0.5) {  // the difference would lose digits
-    const rests = P.parts.flatMap(({rest}) => scaled(rest));
-    contraction = Math.min(contraction, rests.length ? singularValues(rests)[0] ** 2 : 0);
+    const short = P.parts.map(({rest}, m) => m).filter((m) => P.parts[m].rest.length), rests = short.flatMap((m) => scaled(P.parts[m].rest));
+    contraction = Math.min(contraction, ((1 + 16 * EPS) * (rests.length ? singularValues(rests)[0] : 0) + norm(short.map((m) => turned[m])) * part) ** 2);
   }
   return {
     weight_ratio: radius * radius, rarest_draw: 1, spectral_gap: gap, contraction, rank_weighted: rank_avg,
-    mean_projection: norm(mean.flatMap((row) => [...row])),
+    mean_projection: norm(mean.flatMap((row) => [...row])) + Math.sqrt(D) * off,
   };
 }
 
