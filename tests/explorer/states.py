@@ -47,8 +47,13 @@ class State:
 
     @property
     def learner(self) -> Any:
-        makers = {"kaczmarz": fg.schemes.Kaczmarz, "sgd": fg.schemes.SGD, "ridge": fg.schemes.Ridge}
-        made = makers[self.scheme["kind"]](*[value for name, value in self.scheme.items() if name != "kind"])
+        made = {
+            "kaczmarz": lambda: fg.schemes.Kaczmarz(),
+            "sgd": lambda: fg.schemes.SGD(self.scheme["eta"]),
+            "ridge": lambda: fg.schemes.Ridge(self.scheme["lam"]),
+            "ridge-fixed": lambda: fg.schemes.Ridge("fixed"),
+            "ridge-increasing": lambda: fg.schemes.Ridge("increasing"),
+        }[self.scheme["kind"]]()
         return made if self.alpha == 1 else fg.schemes.Decay(self.alpha, made)
 
     @property
@@ -62,8 +67,27 @@ class State:
         return fg.RegressionTasks(self.X, [np.zeros(len(X)) for X in self.X]), -self.w
 
     @property
+    def bounded(self) -> tuple[fg.RegressionTasks, np.ndarray | None]:
+        """The tasks and the start of the bounds: with label noise, each label has an output of its own."""
+        if not self.noise:
+            return self.posed
+        labels = np.concatenate(self.tasks_labels)
+        outputs = np.column_stack([labels, self.noise * np.eye(len(labels))])
+        return fg.RegressionTasks(self.X, np.split(outputs, np.cumsum([len(X) for X in self.X])[:-1])), None
+
+    @property
+    def condition(self) -> float:
+        """The condition number of all rows."""
+        sizes = np.linalg.svd(np.concatenate(self.X), compute_uv=False)
+        return float(sizes[0] / sizes[sizes > 1e-12 * sizes[0]][-1])
+
+    @property
+    def tasks_labels(self) -> list[np.ndarray]:
+        return [X @ self.w for X in self.X]
+
+    @property
     def tasks(self) -> fg.RegressionTasks:
-        return fg.RegressionTasks(self.X, [X @ self.w for X in self.X])
+        return fg.RegressionTasks(self.X, self.tasks_labels)
 
 
 def _numbers(row: np.ndarray) -> str:
@@ -107,8 +131,10 @@ def random_state(rng: np.random.Generator) -> State:
     scheme = [
         {"kind": "kaczmarz"}, {"kind": "kaczmarz"},
         {"kind": "sgd", "eta": round(float(rng.uniform(0.05, 1.95)), 3)},
+        {"kind": "sgd", "eta": round(10 ** float(rng.uniform(-3, 1)), 4)},
         {"kind": "ridge", "lam": round(10 ** float(rng.uniform(-2, 1)), 4)},
-    ][rng.integers(4)]  # fmt: skip
+        {"kind": "ridge-fixed"}, {"kind": "ridge-increasing"},
+    ][rng.integers(7)]  # fmt: skip
     noise = float(rng.choice([0.0, 0.0, 0.1, 1.0]))
     k = T if order == "without" else int(rng.choice([5, 20, 64, 100])) if small and not noise else 12
     given = [int(m) for m in rng.integers(0, T, k)] if order == "given" else []

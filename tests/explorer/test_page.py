@@ -7,7 +7,7 @@ import pytest
 
 import forgetting as fg
 from effort import rounds
-from explorer.states import State
+from explorer.states import State, random_state
 from forgetting.explorer.page import MODULES, page_html
 
 VIEWS = {
@@ -174,6 +174,24 @@ def test_the_lines_of_python_compute_what_the_page_shows(page):
         steps = names["k"]
         assert np.allclose(names["e"].loss, [shown[0][k] for k in steps], rtol=1e-9)
         assert np.allclose(names["e"].forgetting, [shown[1][k] for k in steps], rtol=1e-8, atol=1e-15)
+
+
+def test_the_lines_of_python_of_random_states_run_and_give_the_values_and_bounds_of_the_page(page):
+    rng = np.random.default_rng(30)
+    for _ in range(rounds(6, 60)):
+        state = random_state(rng)
+        go(page, state.hash)
+        names = lines_run(page)
+        steps, k = names["k"], page.evaluate("explorer.state.k")
+        start = page.evaluate("explorer.computed.result.loss[0]")
+        for quantity, digits in (("loss", 1e-9), ("forgetting", 1e-7)):
+            shown = page.evaluate(f"explorer.computed.result.{quantity}")
+            value = np.array(getattr(names["e"], quantity))
+            assert np.allclose([shown[k] for k in steps], value, rtol=digits, atol=1e-13 * start), state
+        rows = [row for row in names["bounds"] if row.applies and row.k == k and row.quantity == row.bound.quantity]
+        stated = {row.bound.key: row.value for row in rows if row.quantity == "loss"}
+        bounds = page.evaluate("Object.fromEntries(explorer.computed.rows.map((row) => [row.bound.key, row.value]))")
+        assert bounds == pytest.approx(stated, rel=1e-9), state
 
 
 @pytest.mark.parametrize("outputs", [1, 2])

@@ -64,7 +64,7 @@ class Explorer:
     def _repr_html_(self) -> str:
         return (
             f'<iframe title="Explorer of tasks" srcdoc="{escape(self.html)}" sandbox="allow-scripts allow-downloads" '
-            f'style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
+            f'allow="clipboard-write" style="width:100%;height:{HEIGHT}px;border:0"></iframe>'
         )
 
 

@@ -31,7 +31,8 @@ MOST_DIMENSIONS = 12
 MOST_ROWS = 72  # of all tasks together
 MOST_STEPS = 1000
 EVERY = 64  # up to which each k has its bounds
-STEPS = tuple(sorted({*range(1, EVERY + 1), *map(int, spread_steps(MOST_STEPS, 110)), MOST_STEPS}))
+ENDS = (10, 30, 100, 300, MOST_STEPS)  # the last k of the curves, one of which is chosen
+STEPS = tuple(sorted({*range(1, EVERY + 1), *map(int, spread_steps(MOST_STEPS, 110)), *ENDS}))
 TASKS = range(1, MOST_TASKS + 1)
 SHOWN = ("loss", "forgetting")
 #: Python functions that bounds.js has a counterpart of
@@ -46,7 +47,8 @@ ORDERINGS = {
     "greedy-again": GreedyDistance(),
 }
 SCHEMES: Mapping[str, Scheme] = {
-    "kaczmarz": Kaczmarz(), "sgd": SGD(0.5), "sgd-long": SGD(2.5), "ridge": Ridge(1.0),
+    "kaczmarz": Kaczmarz(), "sgd": SGD(0.5), "sgd-long": SGD(2.5), "ridge": Ridge(1.0), "ridge-fixed": Ridge("fixed"),
+    "ridge-increasing": Ridge("increasing"),
 }  # fmt: skip
 
 
@@ -60,8 +62,10 @@ def page_data(problem: Problem | None) -> dict[str, Any]:
     return {
         "version": __version__,
         "steps": STEPS,
+        "ends": ENDS,
         "tags": {name: sorted(describe_ordering(ordering)) for name, ordering in ORDERINGS.items()},
         "schemes": {name: sorted(describe_scheme(scheme)[0]) for name, scheme in SCHEMES.items()},
+        "fitted": {name: [scheme.known_as] if scheme.depends_on_k else [] for name, scheme in SCHEMES.items()},
         "fresh": [fresh(n) for n in range(MOST_STEPS + 1)],
         "lines": {
             form: [[(line.share, line.most) for line in lines_of(form, n)] for n in range(LAST + 1)]
@@ -151,6 +155,7 @@ def own_tasks(problem: Problem) -> dict[str, Any]:
         "floors": [float(geometry.unexplained[int(task)]) for task in geometry.index],
         "realizable": bool(linear.realizability.holds),
         "d": None if linear.kernel is not None else linear.dim,
+        "turned": [float(geometry.turned[int(task)]) for task in geometry.index],
         "names": [one_line(str(name), 40) for name in linear.names],
     }
 

@@ -45,8 +45,8 @@ OPERATIONS: Mapping[type, str] = {
 }  # fmt: skip
 FUNCTIONS: Mapping[Any, str] = {
     math.sqrt: "Math.sqrt", math.exp: "Math.exp", math.log: "Math.log", math.log1p: "Math.log1p", min: "Math.min",
-    math.cos: "Math.cos", math.sin: "Math.sin", math.acos: "Math.acos", max: "Math.max", round: "Math.round",
-    int: "Math.trunc", abs: "Math.abs", math.hypot: "Math.hypot",
+    math.expm1: "Math.expm1", math.cos: "Math.cos", math.sin: "Math.sin", math.acos: "Math.acos", max: "Math.max",
+    round: "Math.round", int: "Math.trunc", abs: "Math.abs", math.hypot: "Math.hypot",
 }  # fmt: skip
 SAME = (known, float)  # functions that change no number
 TOLERANCES = {"rel_tol": "1e-9", "abs_tol": "0"}  # of math.isclose
@@ -289,8 +289,8 @@ class Translator:
             target = self._value(function, scope)
         if not isinstance(target, Known):
             raise Untranslatable("calls what is not known")
-        if target.value is any:
-            return Code("(" + "||".join(map(_text, given)) + ")")
+        if target.value in (any, all):
+            return Code("(" + ("||" if target.value is any else "&&").join(map(_text, given)) + ")")
         if getattr(target.value, "__name__", "") == "replace" and isinstance(given[0], Code):
             return Code(f"{{...{given[0].text},{','.join(f'{name}:{_text(value)}' for name, value in named.items())}}}")
         return self._called(target.value, given, named)

@@ -15,8 +15,10 @@ from forgetting.tasks import Problem
 
 #: the modules of the page, each after those that it imports
 MODULES = (
-    "linear", "random", "problem", "moments", "orders", "data", "bounds", "families", "state", "computing", "figures",
-    "views", "tour", "main",
+    "linear", "random", "problem", "moments", "random_orders", "orders", "simulated", "data", "misfit", "setting",
+    "bounds", "families", "state", "changes", "address", "python", "computing", "svg", "files", "curves", "plane",
+    "angles", "shares", "tour", "dom", "app", "sharing", "numbers", "tasks_panel", "learning_panel", "tour_panel",
+    "pointing", "main",
 )  # fmt: skip
 _IMPORT = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:\{[^}]*\};?\n)?", re.MULTILINE)

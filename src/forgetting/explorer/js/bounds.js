@@ -1,57 +1,7 @@
-// The numbers that bounds depend on, and which bounds apply. BOUNDS was translated from the registry by Python.
+// Which bounds apply, and their values. BOUNDS was translated from the registry by Python, but for programs: those are here.
 
 import {DATA, BOUNDS, stepIndex} from "./data.js";
-import {dot, norm, singularValues, zeros} from "./linear.js";
 import {EPS} from "./problem.js";
-
-/** The parameters of prepared tasks under an ordering and a scheme, named as in `fg.bounds.Setting`. */
-export function setting(P, {order, scheme, eta, lam}, d) {
-  const ranks = P.parts.map(({rank}) => rank), norms = P.parts.map((part) => part.norm), T = P.T;
-  const radius = Math.max(0, ...norms), total = (values) => values.reduce((sum, value) => sum + value, 0);
-  const step = scheme === "kaczmarz" ? 1 : scheme === "sgd" ? eta : null;
-  const made = {
-    T, d, rank_avg: total(ranks) / T, rank_max: Math.max(...ranks), rank_joint: P.D, radius,
-    dist_sq: P.Z.slice(0, P.columns).reduce((sum, z) => sum + dot(z, z), 0) * (1 + 16 * EPS),
-    radius_sq_mean: total(norms.map((value) => value * value)) / T, eta: step, beta: step === null ? null : 1, penalty: scheme === "ridge" ? lam : null,
-    weight_ratio: null, rarest_draw: null, spectral_gap: null, contraction: null, rank_weighted: null, mean_projection: null,
-    sigma: null, G: null, previous_loss: null, from_zero: true, programs: false, problem: "regression", misfit: null,
-  };
-  return order === "with" ? {...made, ...ofDraws(P, made)} : made;
-}
-
-/** For each task, by how much rounding may have turned its row space: `Geometry.turned` of the package. */
-function turnedOf(P, d) {
-  const distinct = new Map(P.parts.map((part) => [JSON.stringify(part.X.map((row) => [...row])), part.sigma.length]));
-  const directions = [...distinct.values()].reduce((sum, value) => sum + value, 0), slip = (4 + Math.sqrt(d + directions) / 4) * EPS;
-  return P.parts.map(({sigma}) => 2 * slip * (sigma.length ? Math.max(...sigma) / Math.min(...sigma) : 1));
-}
-
-/** What depends on the probabilities 1/T: the mean of the projections onto the row spaces.
- *
- * Numbers are moved by what rounding may do to them, as in `Geometry.mixing` of the package: the gap is no larger than
- * the true one, and all else no smaller.
- */
-function ofDraws(P, {radius, rank_avg, d}) {
-  const {T, D} = P, part = 1 / Math.sqrt(T), scaled = (vectors) => vectors.map((u) => u.map((value) => value * part));
-  const rows = P.parts.flatMap(({span}) => scaled(span)), mean = zeros(D, D), turned = turnedOf(P, d ?? D);
-  for (const row of rows) for (let a = 0; a < D; a++) for (let b = 0; b < D; b++) mean[a][b] += row[a] * row[b];
-  const off = 2 * turned.reduce((sum, value) => sum + value, 0) / T + 8 * D * EPS;
-  const root = rows.length >= D && D ? singularValues(rows)[D - 1] : 0;
-  let gap = root ** 2 - off;
-  if (gap < 1e-3) gap = Math.max(0, root - norm(turned) * part) ** 2;
-  gap = Math.min(1, gap);
-  let contraction = 1 - gap;
-  if (gap > 0.5) {  // the difference would lose digits
-    const short = P.parts.map(({rest}, m) => m).filter((m) => P.parts[m].rest.length), rests = short.flatMap((m) => scaled(P.parts[m].rest));
-    contraction = Math.min(contraction, ((1 + 16 * EPS) * (rests.length ? singularValues(rests)[0] : 0) + norm(short.map((m) => turned[m])) * part) ** 2);
-  }
-  return {
-    weight_ratio: radius * radius, rarest_draw: 1, spectral_gap: gap, contraction, rank_weighted: rank_avg,
-    mean_projection: norm(mean.flatMap((row) => [...row])) + Math.sqrt(D) * off,
-  };
-}
-
-// ------------------------------------------------------------------ programs of the registry, from tabulated solutions
 
 export const isClose = (a, b, relative, absolute) => Math.abs(a - b) <= Math.max(relative * Math.max(Math.abs(a), Math.abs(b)), absolute);
 export const fresh = (n) => DATA.fresh[n];
@@ -93,21 +43,30 @@ export function gapRate(s, k) {
 
 // ------------------------------------------------------------------------------------------------------------ the bounds
 
+/** The names under which bounds cover a scheme, and those that hold at the last k alone, to which strengths are fitted. */
+function schemeTags({scheme, eta, alpha}) {
+  if (alpha !== 1) return [new Set(["any"]), new Set()];
+  const tags = new Set(DATA.schemes[scheme === "sgd" && eta > 2 ? "sgd-long" : scheme]), fitted = new Set(DATA.fitted[scheme]);
+  if (scheme === "sgd" && eta === 1) for (const tag of DATA.schemes.kaczmarz) tags.add(tag);
+  if (scheme === "ridge-fixed") for (const tag of DATA.schemes.ridge) tags.add(tag);
+  return [tags, fitted];
+}
+
 /** The bounds that cover an ordering and a scheme, as functions of k, for the numbers of a setting. */
-export function covering(s, {order, scheme, eta}, norms) {
-  const tags = new Set(DATA.tags[order]), learned = new Set(DATA.schemes[scheme === "sgd" && eta > 2 ? "sgd-long" : scheme]);
-  if (scheme === "sgd" && eta === 1) for (const tag of DATA.schemes.kaczmarz) learned.add(tag);
+export function covering(s, state, norms) {
+  const tags = new Set(DATA.tags[state.order]), [learned, fitted] = schemeTags(state);
   const most = Math.max(...norms), same = norms.every((value) => Math.abs(value - most) <= 1e-12 * most);
-  if (order === "with" && same) tags.add("norm-weighted");
+  if (state.order === "with" && same) tags.add("norm-weighted");
+  const known = (name) => name === "span" || s[name] !== null && s[name] !== undefined;
   return BOUNDS.list.filter((bound) =>
-    bound.orderings.some((name) => tags.has(name)) && bound.schemes.some((name) => learned.has(name)) && !bound.noisy
-    && bound.needs.every((name) => name === "span" || s[name] !== null && s[name] !== undefined));
+    bound.orderings.some((name) => tags.has(name)) && bound.schemes.some((name) => learned.has(name)) && (s.misfit === null || bound.noisy) && bound.needs.every(known)
+  ).map((bound) => bound.schemes.some((name) => learned.has(name) && !fitted.has(name)) ? bound : {...bound, atLast: true});
 }
 
 /** The value of a bound after k steps, or NaN where it does not cover k. */
 export function valueOf(bound, s, k) {
   const first = bound.first === "T^2" ? s.T ** 2 : bound.first, last = {T: s.T, "T-1": s.T - 1}[bound.last] ?? Infinity;
-  if (k < first || k > last || (bound.every && k % s.T) || !stepIndex.has(k) || !bound.holds(s, k)) return NaN;
+  if (k < first || k > last || (bound.every && k % s.T) || (bound.atLast && k !== s.horizon) || !stepIndex.has(k) || !bound.holds(s, k)) return NaN;
   return bound.value(s, k);
 }
 

@@ -120,15 +120,18 @@ export const singularValues = (A) => {
   return Array.from(decompose(narrow).sigma).sort((a, b) => b - a);
 };
 
-/** X^+ y for the stacked rows X: the solution of least squares with the smallest norm. */
-export function leastSquares(X, y) {
+/** X^+ for the stacked rows X: `solve` gives the solution of least squares with the smallest norm, for y. */
+export function leastSquares(X) {
   const {left, sigma, right} = decompose(transpose(X)), most = Math.max(0, ...sigma);
   // X^T = left diag(sigma) right, so X^+ y = left diag(1/sigma) right y
-  const made = new Float64Array(left.length);
-  sigma.forEach((value, i) => {
-    if (!(value > 1e-13 * most)) return;
-    const part = dot(right[i], y) / value;
-    for (let n = 0; n < made.length; n++) made[n] += left[n][i] * part;
-  });
-  return made;
+  const solve = (y) => {
+    const made = new Float64Array(left.length);
+    sigma.forEach((value, i) => {
+      if (!(value > 1e-13 * most)) return;
+      const part = dot(right[i], y) / value;
+      for (let n = 0; n < made.length; n++) made[n] += left[n][i] * part;
+    });
+    return made;
+  };
+  return {solve, spectrum: Array.from(sigma).sort((a, b) => b - a)};
 }

@@ -33,9 +33,9 @@ export const TOUR = [
     title: "Noise",
     text: [
       "So far one point solved all tasks. With noise in the labels, the numbers that the tasks ask for, the lines no longer meet in one point, and each projection fits the noise of its own task.",
-      "The expected loss then stops falling: it ends at a floor, however many steps follow, and so does forgetting. The bounds of the paper are for tasks with a common solution, and none is shown here.",
+      "The expected loss then stops falling: it ends at a floor, however many steps follow, and so does forgetting. The bounds of the paper are for tasks with a common solution; the one shown here is of later work, and ends at a floor of its own.",
     ],
-    state: {family: "gaussian", parameters: {T: 6, d: 4, rank: 1, seed: 3}, order: "with", noise: 0.1, last: 100, k: 40, quantity: "loss", step: 20},
+    state: {family: "gaussian", parameters: {T: 6, d: 2, rank: 1, seed: 3}, order: "with", noise: 0.1, last: 100, k: 40, quantity: "loss", step: 20},
     tries: [["no noise", {noise: 0}], ["noise 0.1", {noise: 0.1}], ["noise 0.3", {noise: 0.3}]],
   },
   {

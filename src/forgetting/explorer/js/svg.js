@@ -1,6 +1,6 @@
-// SVG by hand, in the look of the figures of the package, and files of it as SVG and PNG.
+// SVG by hand, in the look of the figures of the package.
 
-const SVG = "http://www.w3.org/2000/svg";
+export const SVG = "http://www.w3.org/2000/svg";
 
 /** An element of SVG with attributes, and with text or other elements in it. */
 export function draw(tag, attributes = {}, ...inner) {
@@ -12,7 +12,8 @@ export function draw(tag, attributes = {}, ...inner) {
 
 const COLOURS = 7;
 export const colour = (place) => `var(--c${place % COLOURS})`;
-export const round = (value) => Math.round(value * 100) / 100;
+const FAR = 1e6;  // pixels: nobody sees what is beyond, and SVG has no numbers above 1e38
+export const round = (value) => Math.round(Math.min(Math.max(value, -FAR), FAR) * 100) / 100;
 
 /** A number for a reader. */
 export function said(value, digits = 4) {
@@ -65,46 +66,5 @@ export function legend(parts, entries, left, top, width) {
 
 export const keyLine = (attributes) => draw("line", {x1: 0, y1: 0, x2: 21, y2: 0, ...attributes});
 
-// ----------------------------------------------------------------------------------------------------------------- files
-
-const COPIED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
-
-/** A drawing with all its colours, which needs no style sheet. */
-function standalone(svg) {
-  const copy = svg.cloneNode(true), {width, height} = svg.viewBox.baseVal;
-  const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
-  from.forEach((element, i) => {
-    const css = getComputedStyle(element);
-    for (const name of COPIED) if (css.getPropertyValue(name)) to[i].setAttribute(name, css.getPropertyValue(name));
-    for (const name of ["class", "tabindex", "role", "aria-label"]) if (to[i] !== copy) to[i].removeAttribute(name);
-  });
-  copy.setAttribute("xmlns", SVG);
-  copy.setAttribute("width", width);
-  copy.setAttribute("height", height);
-  copy.prepend(draw("rect", {width, height, fill: getComputedStyle(svg.parentElement).backgroundColor}));
-  return {text: new XMLSerializer().serializeToString(copy), width, height};
-}
-
-function save(name, blob) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-export const svgFile = (svg) => new Blob([standalone(svg).text], {type: "image/svg+xml"});
-
-export async function pngFile(svg) {
-  const {text, width, height} = standalone(svg), image = new Image(), scale = 3;
-  image.src = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
-  await image.decode();
-  const surface = Object.assign(document.createElement("canvas"), {width: width * scale, height: height * scale});
-  surface.getContext("2d").drawImage(image, 0, 0, surface.width, surface.height);
-  URL.revokeObjectURL(image.src);
-  return new Promise((done) => { surface.toBlob(done, "image/png"); });
-}
-
-export async function saveFigure(svg, name, ending) {
-  save(`${name}.${ending}`, ending === "svg" ? svgFile(svg) : await pngFile(svg));
-}
+export const GRID = {stroke: "var(--grid)", "stroke-width": 1}, AXIS = {stroke: "var(--soft)", "stroke-width": 1};
+export const text = (x, y, words, more = {}) => draw("text", {x: round(x), y: round(y), ...more}, words);
