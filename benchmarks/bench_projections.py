@@ -137,8 +137,14 @@ def pocs_steps(T: int = 100, n: int = 20, d: int = 200, k: int = 10_000) -> None
             report(f"POCS: fg.run against {name}, set up each step", ours, [one * k / 300 for one in some], 30.0)
     tasks = fg.families.separable(T=T, d=d, n=n, margin=0.1, seed=0)
     print(f"\n{k} POCS steps on {T} classification tasks of {n} rows, d = {d}, margin 0.1")
-    rows = [(tasks.signed_rows(m).copy(), np.ones(n)) for m in range(T)]
-    against_daqp("POCS on classification", tasks, rows, order, 1.0)
+    against_daqp("POCS on classification", tasks, rows_with_margins(tasks), order, 1.0)
+    tasks = fg.families.separable(T=20, d=60, n=40, margin=0.1, seed=0)
+    print("\n300 POCS steps on 20 classification tasks of 40 rows, d = 60, margin 0.1")
+    against_daqp("POCS on few tasks", tasks, rows_with_margins(tasks), rng.integers(0, 20, 300), 1.0)
+
+
+def rows_with_margins(tasks: fg.ClassificationTasks) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(tasks.signed_rows(m).copy(), np.ones(tasks.num_rows[m])) for m in range(tasks.num_tasks)]
 
 
 def by_run(problem: fg.Problem, order: np.ndarray) -> np.ndarray:

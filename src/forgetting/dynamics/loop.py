@@ -29,7 +29,7 @@ from forgetting.geometry import Directions, Recorded, StepGains
 from forgetting.orderings import Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
 from forgetting.schemes import Learned, LinearSteps, Scheme
-from forgetting.schemes.base import SchemeLike
+from forgetting.schemes.base import LearnInTurn, SchemeLike
 from forgetting.schemes.linear import gains_of_steps
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import as_problem
@@ -135,6 +135,7 @@ class _Interpreted:
             self.memory: Any = [scheme.start(part, z, rng) for part, z in zip(self.parts, self.state, strict=True)]
         else:
             self.memory = scheme.start(self.problem, self.state, rng)
+        self.in_turn = None if self.parts else scheme.learn_in_turn(self.problem, self.memory)
 
     def _learn(self, task: int, step: int) -> tuple[Array, int, str | None, float | None, float | None]:
         """The next state, the number of inner steps, a complaint, and the loss before and after, if it is known."""
@@ -184,20 +185,38 @@ class _Interpreted:
 
     @quietly()
     def advance(self, order: IntArray, record: _Record) -> None:
-        kept = record.kept
-        for t, task in enumerate(order.tolist(), record.done):
-            point, steps, complaint, before, after = self._learn(task, t + 1)
-            record.order[t] = task
-            record.before[t] = self._loss(task, self.state) if before is None else before
-            record.after[t] = self._loss(task, point) if after is None else after
-            record.inner_steps[t] = steps
-            if complaint:
-                record.complaints.append(complaint)
-            if kept < len(record.steps) and record.steps[kept] == t + 1:
-                record.states[kept] = point
-                kept += 1
-            self.state = read_only(point)
-            record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
+        last = record.done + len(order)
+        while record.done < last:
+            if self.in_turn is not None:
+                self._advance_in_turn(self.in_turn, order[record.done - last :], record)
+            if record.done < last:
+                self._advance(int(order[record.done - last]), record)
+
+    def _advance_in_turn(self, learn: LearnInTurn, order: IntArray, record: _Record) -> None:
+        """Make as many steps at once as the scheme can."""
+        first, last = record.done, record.done + len(order)
+        kept = slice(record.kept, int(np.searchsorted(record.steps, last, side="right")))
+        parts = record.steps[kept] - first, record.states[kept], record.before[first:last], record.after[first:last]
+        state = self.state.copy()
+        made = learn(order, state, Recorded(*parts), record.inner_steps[first:last])
+        if made:
+            record.order[first : first + made] = order[:made]
+            self.state, record.done = read_only(state), first + made
+
+    def _advance(self, task: int, record: _Record) -> None:
+        """Make one step."""
+        t, kept = record.done, record.kept
+        point, steps, complaint, before, after = self._learn(task, t + 1)
+        record.order[t] = task
+        record.before[t] = self._loss(task, self.state) if before is None else before
+        record.after[t] = self._loss(task, point) if after is None else after
+        record.inner_steps[t] = steps
+        if complaint:
+            record.complaints.append(complaint)
+        if kept < len(record.steps) and record.steps[kept] == t + 1:
+            record.states[kept] = point
+        self.state = read_only(point)
+        record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
 
 
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:

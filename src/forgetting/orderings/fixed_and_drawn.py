@@ -192,8 +192,7 @@ class Cyclic(Ordering):
     @property
     def law(self) -> laws.Cycle:
         """A fixed cycle of tasks."""
-        _require_numbers(self, self.order)
-        law: laws.Cycle = self._law  # type: ignore[attr-defined]
+        law: laws.Cycle = _law_of_numbers(self)
         return law
 
     def _numbered(self, names: Sequence[str]) -> Cyclic:
@@ -233,8 +232,7 @@ class Explicit(Ordering):
     @property
     def law(self) -> laws.Fixed:
         """A fixed sequence of tasks."""
-        _require_numbers(self, self.seq)
-        law: laws.Fixed = self._law  # type: ignore[attr-defined]
+        law: laws.Fixed = _law_of_numbers(self)
         return law
 
     def _numbered(self, names: Sequence[str]) -> Explicit:
@@ -256,9 +254,12 @@ def _has_names(tasks: Any) -> bool:
     return isinstance(tasks, list | tuple) and any(isinstance(task, str) for task in tasks)
 
 
-def _require_numbers(ordering: Ordering, tasks: Any) -> None:
-    if _has_names(tasks):
+def _law_of_numbers(ordering: Ordering) -> Any:
+    """The law that was made with the ordering; an error if its tasks are named, so that it has none."""
+    law = vars(ordering).get("_law")
+    if law is None:
         raise InvalidInputError(
             f"{ordering} names its tasks, whose numbers are known only together with the tasks: give the ordering to "
             "fg.run, fg.expect, ... with tasks of these names, or give numbers"
         )
+    return law

@@ -13,6 +13,7 @@ import numpy as np
 from forgetting.core.arrays import Array, IntArray, as_kind
 from forgetting.core.registry import Registry, class_decorator, from_settings, made_from, saved_settings
 from forgetting.files.records import Codec, add_codec
+from forgetting.geometry import Recorded
 from forgetting.tasks.problem import Problem
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from forgetting.tasks.turned import TurnedTasks
 
 __all__ = [
+    "LearnInTurn",
     "Learned",
     "LinearStep",
     "LinearSteps",
@@ -55,6 +57,10 @@ class Learned(NamedTuple):
     complaint: str | None = None
     before: float | None = None
     after: float | None = None
+
+
+#: (order, w, recorded, inner_steps) -> the number of steps made; see `Scheme.learn_in_turn`
+LearnInTurn = Callable[[IntArray, Array, Recorded, IntArray], int]
 
 
 class SGDStep(NamedTuple):
@@ -299,6 +305,15 @@ class Scheme(ABC):
 
     def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> Any:
         """The memory at step 0."""
+        return None
+
+    def learn_in_turn(self, problem: Problem, memory: Any) -> LearnInTurn | None:
+        """A function that makes many steps by one call, with the results of `learn`; None if there is none.
+
+        It learns the tasks of `order` in turn, changes w in place, and fills arrays with states, losses before and
+        after, and inner steps. It may end early, and returns the number of steps that it made; `learn` then makes the
+        next one.
+        """
         return None
 
     @abstractmethod

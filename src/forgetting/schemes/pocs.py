@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from forgetting.core.arrays import Array, as_flag
-from forgetting.schemes.base import Learned, Scheme, register
+from forgetting.core.arrays import Array, IntArray, as_flag
+from forgetting.geometry import Recorded
+from forgetting.schemes.base import Learned, LearnInTurn, Scheme, register
 from forgetting.schemes.linear import Kaczmarz
-from forgetting.sets import ConvexSet
+from forgetting.sets.in_turn import InTurn
 from forgetting.tasks.problem import Problem
 
 __all__ = ["POCS"]
@@ -44,14 +43,13 @@ class POCS(Scheme):
     def linear_on(self, problem: Problem) -> Kaczmarz | None:
         return Kaczmarz() if Kaczmarz().linear_on(problem) is not None else None
 
-    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> tuple[Sequence[ConvexSet], list[Any]]:
-        return problem.members, [None] * int(problem.num_tasks)
+    def start(self, problem: Problem, w0: Array, rng: np.random.Generator) -> InTurn:
+        return InTurn(problem.members, problem.inequalities, self.warm_start)
 
-    def learn(self, problem: Problem, task: int, w: Array, memory: tuple[Sequence[ConvexSet], list[Any]]) -> Learned:
-        sets, left = memory
-        if not sets:
+    def learn(self, problem: Problem, task: int, w: Array, memory: InTurn) -> Learned:
+        if not memory.sets:
             return Learned(problem.project(task, w))
-        point, left[task], steps = sets[task].nearest_from(w, left[task] if self.warm_start else None)
+        point, steps = memory.nearest(task, w)
         if point is w:  # one loss, before and after
             loss = 0.0 if problem.half_squared_distances else float(problem.task_loss(task, w))
             return Learned(w, steps, None, loss, loss)
@@ -59,3 +57,15 @@ class POCS(Scheme):
             return Learned(point, steps)
         gap = w - point  # the loss is half the squared distance, which is known here
         return Learned(point, steps, None, 0.5 * float(gap.dot(gap)), 0.0)
+
+    def learn_in_turn(self, problem: Problem, memory: InTurn) -> LearnInTurn | None:
+        known = problem.half_squared_distances or problem.half_squared_shortfalls
+        if memory.inequalities is None or not known or type(self).learn is not POCS.learn:
+            return None
+
+        def learn(order: IntArray, w: Array, recorded: Recorded, inner_steps: IntArray) -> int:
+            made = memory.advance(order, w, not problem.half_squared_distances, *recorded, inner_steps)
+            inner_steps[:made] += 1
+            return made
+
+        return learn

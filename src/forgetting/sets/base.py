@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from forgetting.core.numerical import SQUARED
 from forgetting.core.registry import Registry, class_decorator
 from forgetting.errors import InvalidInputError
 
-__all__ = ["ConvexSet", "as_point", "check_near", "register", "registry"]
+__all__ = ["ConvexSet", "UnitRows", "as_point", "check_near", "register", "registry"]
 
 registry: Registry[type[ConvexSet]] = Registry("convex set")
 register: Callable[[type], type] = class_decorator(registry, lambda: ConvexSet)
@@ -41,6 +41,20 @@ def check_near(distance: float, what: str) -> None:
     """
     if not distance < SQUARED**0.5:
         raise InvalidInputError(f"{what} is at a distance of {distance:g} from 0, whose square overflows; rescale it")
+
+
+class UnitRows(NamedTuple):
+    """The set {w: rows w >= levels} with rows of norm 1, their norms before, and their inner products.
+
+    >>> from forgetting.sets import Polyhedron
+    >>> Polyhedron([[3.0, 4.0]], [10.0]).unit_rows()
+    UnitRows(rows=array([[0.6, 0.8]]), levels=array([2.]), lengths=array([5.]), gram=array([[1.]]))
+    """
+
+    rows: Array
+    levels: Array
+    lengths: Array
+    gram: Array
 
 
 class ConvexSet(ABC):
@@ -91,6 +105,10 @@ class ConvexSet(ABC):
 
     def inequalities(self) -> tuple[Array, Array] | None:
         """(A, b) with the set equal to {w: A w >= b}, or None if it is not a polyhedron."""
+        return None
+
+    def unit_rows(self) -> UnitRows | None:
+        """The inequalities for compiled projections in place of `nearest_from`; None if that makes all projections."""
         return None
 
     def equations(self) -> tuple[Array, Array] | None:

@@ -16,7 +16,7 @@ from forgetting.core.arrays import Array, IntArray, as_flag, as_number, as_vecto
 from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputError
 from forgetting.sets._certificate import best_combination, refined, rounding, vanishes
 from forgetting.sets.affine import as_rows
-from forgetting.sets.base import ConvexSet, as_point, check_near, register
+from forgetting.sets.base import ConvexSet, UnitRows, as_point, check_near, register
 
 __all__ = ["Halfspace", "Polyhedron", "Projection", "Slab", "WarmStart"]
 
@@ -401,6 +401,11 @@ class Polyhedron(ConvexSet):
         left = WarmStart(len(self._rows), rows, factor) if len(rows) or warm is None else warm
         return Projection(point, multipliers, active, residual, missed, changes, left)
 
+    def unit_rows(self) -> UnitRows | None:
+        own = (type(self).nearest, type(self).nearest_from) == COMPILED
+        few = 0 < len(self._rows) <= GRAM_ROWS
+        return UnitRows(self._rows, self._levels, self._norms, self._gram) if own and few else None
+
     def contains(self, w: Any, tol: float = 1e-9) -> bool:
         point, allowed = as_vector(w, self.dim, "w"), as_number(tol, "tol", least=0)
         if len(self._rows) == 0:
@@ -413,3 +418,6 @@ class Polyhedron(ConvexSet):
 
     def __repr__(self) -> str:
         return f"Polyhedron(n={len(self.b)}, d={self.dim})"
+
+
+COMPILED = Polyhedron.nearest, Polyhedron.nearest_from  # what `UnitRows` may replace; a class may have others

@@ -16,6 +16,7 @@ from forgetting.errors import NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, read_arrays, write_arrays
 from forgetting.geometry import Directions, Geometry, principal_angles, solution_cosines
 from forgetting.sets import ConvexSet
+from forgetting.sets.in_turn import Inequalities
 
 if TYPE_CHECKING:
     from forgetting.tasks.linear_tasks import LinearTasks
@@ -115,11 +116,18 @@ class WithSets:
 
     #: whether L_m(w) = 1/2 dist(w, C_m)^2, so that a projection gives the loss too
     half_squared_distances: ClassVar[bool] = False
+    #: whether L_m(w) is half the square of the most by which w misses an inequality of the set
+    half_squared_shortfalls: ClassVar[bool] = False
 
     @property
     def members(self) -> tuple[ConvexSet, ...]:
         """The solution set of each task as a `ConvexSet`; empty if the sets are not known."""
         return ()
+
+    @property
+    def inequalities(self) -> Inequalities | None:
+        """The inequalities of the solution sets, for compiled projections; None if they are not known."""
+        return None
 
 
 # ---------------------------------------------------------------------------------------------------------- files

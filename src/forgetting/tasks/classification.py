@@ -16,6 +16,7 @@ from forgetting.errors import ForgettingError, InfeasibleError, InvalidInputErro
 from forgetting.files.arrays import entry, words
 from forgetting.sets import ConvexSet, Polyhedron
 from forgetting.sets._certificate import refined, vanishes
+from forgetting.sets.in_turn import Inequalities
 from forgetting.tasks.convex import ConvexSets
 from forgetting.tasks.files import row_ends
 from forgetting.tasks.labels import Label, signs
@@ -55,6 +56,7 @@ class ClassificationTasks(Problem):
 
     format = "forgetting/classification/1"
     kind: ClassVar[Kind] = "classification"
+    half_squared_shortfalls: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -237,6 +239,10 @@ class ClassificationTasks(Problem):
     @property
     def members(self) -> tuple[ConvexSet, ...]:
         return self.sets.sets
+
+    @property
+    def inequalities(self) -> Inequalities | None:
+        return self.sets.inequalities
 
     def project(self, task: int, w: Any) -> Array:
         return self.sets.project(task, w)

@@ -22,6 +22,7 @@ from forgetting.sets import (
     ConvexSet,
     nearest_common_point,
 )
+from forgetting.sets.in_turn import Inequalities, inequalities_of
 from forgetting.tasks.linear_tasks import Realizability
 from forgetting.tasks.problem import Problem
 from forgetting.tasks.regression import RegressionTasks
@@ -163,6 +164,13 @@ class ConvexSets(Problem):
     @property
     def members(self) -> tuple[ConvexSet, ...]:
         return self.sets
+
+    @cached_property
+    def inequalities(self) -> Inequalities | None:
+        return inequalities_of(self.sets)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "inequalities"}
 
     @property
     def loss_meaning(self) -> str:
