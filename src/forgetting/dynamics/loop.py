@@ -219,6 +219,11 @@ class _Interpreted:
         record.done = t + 1  # the last statement, so that after Ctrl-C the record holds complete steps only
 
 
+def seed_of_order(seed: int) -> np.random.SeedSequence:
+    """The seed of the order of a run; the scheme has one of its own."""
+    return np.random.SeedSequence(seed, spawn_key=(0,))
+
+
 def recorded_steps(k: int, record_every: int | Sequence[int]) -> IntArray:
     """The recorded steps: every `record_every`-th step or the steps listed, and always 0 and k."""
     if any_array(record_every, "record_every").ndim == 0:
@@ -284,7 +289,7 @@ def run(
     given = given_scheme(problem, scheme)
     scheme, space = resolve(problem, given, w0, k)
     ordering.check(problem.num_tasks, k)
-    order_seed, scheme_seed = np.random.SeedSequence(seed).spawn(2)
+    scheme_seed = np.random.SeedSequence(seed, spawn_key=(1,))
     start = space.start()
     require_memory(
         32.0 * k + 8.0 * len(steps) * start.size,  # the order, inner steps, losses before and after; the iterates
@@ -300,7 +305,7 @@ def run(
         chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
-    visits = Visits(ordering, view, np.random.default_rng(order_seed))
+    visits = Visits(ordering, view, np.random.default_rng(seed_of_order(seed)))
     record = _Record(k, steps, start)
 
     def trajectory(ending: str, interrupted: bool = False) -> Trajectory:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinearTasks", "Realizability"]
 
-PART = 2**22  # numbers predicted at once: 32 MiB
+PART = 2**18  # numbers predicted at once: 2 MiB, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -180,18 +180,18 @@ class LinearTasks(Problem):
                 "accuracy needs classes: labels +1 and -1, or tasks made by RegressionTasks.from_labels"
             )
         table, undecided = np.empty((2, len(points), self.num_tasks))
-        for task in range(self.num_tasks):
-            own = None if self.classes is None else len(self.classes[task])
-            width = max(1, int(self.num_rows[task]) * (self.outputs or 1))
-            size = max(1, PART // width)
-            lengths = None if off is None else self.row_lengths(task)
-            for start in range(0, len(points), size):
+        lengths = [] if off is None else [self.row_lengths(task) for task in range(self.num_tasks)]
+        size = max(1, PART // (max(1, int(np.max(self.num_rows))) * (self.outputs or 1)))
+        for start in range(0, len(points), size):
+            part = slice(start, start + size)
+            some = np.moveaxis(np.ascontiguousarray(np.moveaxis(points[part], 0, -1)), -1, 0)  # as products need them
+            for task in range(self.num_tasks):
+                own = None if self.classes is None else len(self.classes[task])
                 with quietly():
-                    part = slice(start, start + size)
-                    predictions, sizes = self.predictions(task, points[part])
+                    predictions, sizes = self.predictions(task, some)
                     table[part, task] = correct_share(predictions, self.labels_of(task), sizes, own)
-                    if off is not None and lengths is not None:
-                        wrong = off[part, None] * lengths
+                    if off is not None:
+                        wrong = off[part, None] * lengths[task]
                         undecided[part, task] = undecided_share(predictions, self.labels_of(task), sizes, wrong, own)
         return table, undecided
 

@@ -348,8 +348,9 @@ class RegressionTasks(LinearTasks):
         if self.outputs is None:
             return np.asarray((X @ points.T).T), sizes
         c = self.outputs
-        flat = np.ascontiguousarray(np.moveaxis(points, 0, 1)).reshape(self.dim, -1)  # d x (points c)
-        return np.moveaxis(np.asarray(X @ flat).reshape(X.shape[0], -1, c), 0, 1), sizes
+        # d x (c points): each output of all points is one row in memory, and what compares outputs is quick
+        flat = np.ascontiguousarray(np.moveaxis(points, 0, 2)).reshape(self.dim, -1)
+        return np.moveaxis(np.asarray(X @ flat).reshape(X.shape[0], c, -1), 2, 0), sizes
 
     def file_arrays(self) -> dict[str, Any]:
         matrices, labels = self._matrices, self._labels

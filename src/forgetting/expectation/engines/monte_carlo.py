@@ -15,6 +15,7 @@ from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
+from forgetting.expectation.engines.run_blocks import in_blocks, values_of_runs
 from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
 from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
@@ -68,6 +69,9 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
             yield _compiled_runs(request, count, rng)
         else:
             seeds = rng.integers(2**62, size=count).tolist()
+            if in_blocks(request):
+                yield values_of_runs(request, seeds)
+                continue
             made = [values_of(request, made_run(request, seed)) for seed in seeds]
             yield {name: np.stack([values[name] for values in made]) for name in made[0]}
 
