@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from forgetting.core.arrays import Array
+from forgetting.core.numerical import ROUNDING
 from forgetting.dynamics.loop import run
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import ForgettingError, InvalidInputError
@@ -81,6 +82,29 @@ def at_most(lhs: float, bound: Bound, setting: Setting, k: int, doubt: float, ho
     }
     right = RightSide(bound, setting, k, branches)
     return Sides(lhs, right.value, doubt, how=how, without=right.without, right=right)
+
+
+def expectation_at_most(
+    left: Callable[[Expected, int], float] | None = None,
+    setting: Callable[[Instance], Setting] | None = None,
+    unit: Callable[[Setting], float] = lambda at: at.scale,
+    *,
+    sgd: bool = False,
+) -> Callable[[Bound], CheckPaths]:
+    """The check that the expectation of the quantity of a bound, or `left`, is at most the bound after k steps.
+
+    `unit` of the setting is what rounding errors are relative to; with `sgd`, of the run written as SGD.
+    """
+
+    def by(bound: Bound) -> CheckPaths:
+        def check(instance: Instance, numbers: Expected) -> Sides:
+            at, k = (setting or setting_of)(instance), instance.k
+            lhs = getattr(numbers, bound.quantity)(k) if left is None else left(numbers, k)
+            return at_most(lhs, bound, at, k, numbers.doubt + ROUNDING * unit(at), numbers.how)
+
+        return paths(check, sgd=sgd)
+
+    return by
 
 
 def all_of(*tests: Missing) -> Missing:

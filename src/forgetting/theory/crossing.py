@@ -17,7 +17,7 @@ from forgetting.orderings import Ordering
 from forgetting.tasks import Problem
 from forgetting.theory.bound import Bound
 from forgetting.theory.evaluation import is_vacuous
-from forgetting.theory.registry import all_bounds
+from forgetting.theory.registry import upper_bounds
 from forgetting.theory.setting import Setting, describe_ordering, ordering_named
 from forgetting.theory.statement import ORIGINS, QUANTITIES
 
@@ -144,6 +144,7 @@ def crossovers(
     if eta is not None and beta is not None and not (beta > 0 and 0 < eta * beta < 2):
         raise InvalidInputError(f"bounds on SGD need 0 < eta < 2/beta, got eta = {eta:g} and beta = {beta:g}")
     limit = as_count(up_to, "up_to", least=1)
+    left_out = ("refuted",) if second_hand else ("refuted", "second-hand")
     stretches: list[Stretch] = []
     for ordering in names:
         tags = describe_ordering(ordering)
@@ -152,15 +153,8 @@ def crossovers(
         for quantity in quantities:
             bounds = [
                 bound
-                for bound in all_bounds(quantity=quantity)
-                if bound.kind == "upper"
-                and not tags.isdisjoint(bound.orderings)
-                and setting.problem in bound.problems
-                and "projection" in bound.schemes
-                and bound.status != "refuted"
-                and (rows == "all" or bound.origin in ("statement", "trivial"))
-                and (second_hand or bound.status != "second-hand")
-                and bound.not_known(setting) is None
+                for bound in upper_bounds(quantity, setting.problem, tags, {"projection"}, left_out)
+                if (rows == "all" or bound.origin in ("statement", "trivial")) and bound.not_known(setting) is None
             ]
             stretches += _stretches(bounds, setting, ordering, quantity, last, open_end=last == limit)
     return Crossovers(stretches, setting)

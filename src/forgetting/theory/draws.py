@@ -169,10 +169,10 @@ def _steps_on(tasks: RegressionTasks, rng: Rng, index: int, first: int, most: in
     if _overwrites(index):
         return max(first, 2 + index // 20 % 4)
     work = tasks.geometry.num_distinct * tasks.geometry.dim**2
-    return _steps(rng, first, min(most, MOST_WORK // max(work, 1)))
+    return steps_from(rng, first, min(most, MOST_WORK // max(work, 1)))
 
 
-def _steps(rng: Rng, first: int, most: int) -> int:
+def steps_from(rng: Rng, first: int, most: int) -> int:
     """The first allowed k a quarter of the time, else anything up to `most`, evenly on a log scale."""
     if rng.random() < 0.25 or most <= first:
         return first
@@ -398,10 +398,10 @@ def points(*names: str, exponent: bool = False) -> Draw:
             elif name == "eta":
                 extras[name] = rng.uniform(0.01, 3) / tasks.radius**2
             elif name == "gradients":
-                extras[name] = rng.standard_normal((_steps(rng, 1, 20) + 1, dim))
+                extras[name] = rng.standard_normal((steps_from(rng, 1, 20) + 1, dim))
             else:
                 extras[name] = rng.standard_normal(dim) * 10.0 ** rng.uniform(-1, 1)
-        k = _steps(rng, 1, 60) if exponent else 1
+        k = steps_from(rng, 1, 60) if exponent else 1
         return Instance(tasks, None, k, extras=extras)
 
     return draw

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from forgetting.errors import ForgettingError
 from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, known_worst
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import Record, record_of
-from forgetting.theory.registry import all_bounds
+from forgetting.theory.registry import upper_bounds
 from forgetting.theory.setting import Setting, as_regression, describe_ordering, describe_scheme
 from forgetting.theory.verdict import RightSide
 
@@ -27,7 +26,6 @@ CLOSE = 1e-6  # relative: shares that differ by less are the same
 FAR = 0.5  # a record below this is far from 1
 LAST = 9  # bounds are compared at k up to 10^9, on a logarithmic scale
 POINTS = 400
-UNPROVED = ("refuted", "gap in the printed proof", "rate only")
 
 
 @dataclass(frozen=True)
@@ -170,21 +168,6 @@ def _others(bound: Bound, setting: Setting, instance: Instance) -> list[Bound]:
     schemes = describe_scheme(instance.scheme, instance.problem)[0]
     known = upper_bounds(bound.quantity, setting.problem, orderings, schemes)
     return [other for other in known if other is not bound]
-
-
-def upper_bounds(
-    quantity: str, problem: str, orderings: Set[str], schemes: Set[str], unproved: tuple[str, ...] = UNPROVED
-) -> list[Bound]:
-    """The upper bounds on a quantity that cover such problems and one of the orderings and schemes, and are proved."""
-    return [
-        bound
-        for bound in all_bounds(quantity=quantity)
-        if bound.kind == "upper"
-        and bound.status not in unproved
-        and problem in bound.problems
-        and not orderings.isdisjoint(bound.orderings)
-        and not schemes.isdisjoint(bound.schemes)
-    ]
 
 
 def _universal(bound: Bound, right: RightSide) -> Setting | None:

@@ -13,7 +13,7 @@ from forgetting.orderings import Cyclic, NormWeighted, Ordering, Reshuffled, Wit
 from forgetting.schemes import SGD, Ridge, Scheme
 from forgetting.tasks import RegressionTasks
 from forgetting.theory.definition import equations
-from forgetting.theory.draws import Rng, collection, some_start
+from forgetting.theory.draws import Rng, collection, some_start, steps_from
 from forgetting.theory.expectations import distinct
 from forgetting.theory.instance import Instance
 
@@ -86,8 +86,7 @@ def noisy_collection(rng: Rng, index: int, *, clones: int = 200) -> RegressionTa
 def _steps(rng: Rng, tasks: RegressionTasks) -> int:
     """The first step a quarter of the time, else anything that is cheap, evenly on a log scale."""
     geometry = tasks.geometry
-    most = min(MOST_STEPS, MOST_WORK // (geometry.num_distinct * (geometry.dim + 1) ** 2))
-    return 1 if rng.random() < 0.25 or most < 2 else int(np.exp(rng.uniform(0, np.log(most + 0.999))))
+    return steps_from(rng, 1, min(MOST_STEPS, MOST_WORK // (geometry.num_distinct * (geometry.dim + 1) ** 2)))
 
 
 def _weights(rng: Rng, tasks: RegressionTasks) -> Ordering:

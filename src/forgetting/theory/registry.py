@@ -6,6 +6,7 @@ views of the registry: the first lists statements with a bound, the second state
 
 from __future__ import annotations
 
+from collections.abc import Set
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from forgetting.theory.bound import Bound
     from forgetting.theory.claim import Claim
     from forgetting.theory.statement import Statement
+
+
+UNPROVED = ("refuted", "gap in the printed proof", "rate only")
 
 
 class Halves(NamedTuple):
@@ -138,6 +142,27 @@ def all_bounds(*, quantity: str | None = None, ordering: str | None = None) -> t
         and (quantity is None or bound.quantity == quantity)
         and (ordering is None or ordering in bound.orderings or "any" in bound.orderings)
     )
+
+
+def upper_bounds(
+    quantity: str, problem: str, orderings: Set[str], schemes: Set[str], left_out: tuple[str, ...] = UNPROVED
+) -> list[Bound]:
+    """The upper bounds on a quantity that cover such problems and one of the orderings and schemes.
+
+    Bounds of a status in `left_out` are not among them.
+
+    >>> [bound.key for bound in upper_bounds("regret", "regression", {"cyclic", "any"}, {"projection"})]
+    ['lem:regret_bound/regret', 'trivial/regret']
+    """
+    return [
+        bound
+        for bound in all_bounds(quantity=quantity)
+        if bound.kind == "upper"
+        and bound.status not in left_out
+        and problem in bound.problems
+        and not orderings.isdisjoint(bound.orderings)
+        and not schemes.isdisjoint(bound.schemes)
+    ]
 
 
 def get_claim(label: str, part: str | None = None) -> Claim:

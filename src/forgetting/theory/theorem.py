@@ -16,21 +16,19 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 import numpy as np
 
 from forgetting.core.arrays import as_flag, as_function
-from forgetting.core.numerical import ROUNDING
 from forgetting.errors import ForgettingError, InvalidInputError
 from forgetting.tasks import Problem
 from forgetting.tasks.problem import Kind as ProblemKind
 from forgetting.theory.bound import Bound
-from forgetting.theory.checking import all_of, at_most, covers, paths, projection, setting_of
+from forgetting.theory.checking import all_of, covers, expectation_at_most, projection, setting_of
 from forgetting.theory.claim import Claim
 from forgetting.theory.draws import cycles, epochs, permuted, projected
-from forgetting.theory.expectations import Expected
 from forgetting.theory.expression import Expression
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PRINTED, cite
 from forgetting.theory.registry import add_statement, get_bound
 from forgetting.theory.statement import NAMES, Condition, Kind, Origin, Quantity, Range, Status
-from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, unchanged
+from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, unchanged
 
 #: what a variant of a bound adds to the title of its theorem, and its origin
 VARIANTS: dict[str, tuple[str, Origin]] = {
@@ -151,18 +149,9 @@ def expected(draw: Draw, statement: str = "") -> Checked:
         said = statement or f"{NAMES[bound.quantity]} <= {{}} ({' or '.join(bound.orderings)}, {bound.range})"
         part = None if bound.part is None else bound.part.replace("/", ", ").replace("_", " ")
         applies = all_of(covers(*bound.orderings), projection, _where(bound))
-        return compared(_by_engines, said, draw, applies, part)(bound)
+        return compared(expectation_at_most(), said, draw, applies, part)(bound)
 
     return claim
-
-
-def _by_engines(bound: Bound) -> CheckPaths:
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        setting = setting_of(instance)
-        lhs = getattr(numbers, bound.quantity)(instance.k)
-        return at_most(lhs, bound, setting, instance.k, numbers.doubt + ROUNDING * setting.scale, numbers.how)
-
-    return paths(check)
 
 
 def _where(bound: Bound) -> Missing:

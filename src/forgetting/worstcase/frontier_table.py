@@ -20,8 +20,9 @@ from forgetting.orderings.base import as_ordering
 from forgetting.results import Result
 from forgetting.schemes import Kaczmarz
 from forgetting.tasks.worst_tasks import WORST_PAIRS, KnownWorst, entry_files, known_worst
-from forgetting.theory.evidence import upper_bounds, value_of
+from forgetting.theory.evidence import value_of
 from forgetting.theory.later.rate_constants import C_0
+from forgetting.theory.registry import upper_bounds
 from forgetting.theory.setting import Setting, describe_ordering, describe_scheme
 from forgetting.worstcase.frontier_entry import DRAWS, Entry, check_question, closed_forms, worst_pair_entry
 
@@ -79,7 +80,7 @@ def _certified(entries: Iterable[KnownWorst], quantity: str, ordering: str, T: i
 def _registered(quantity: str, ordering: str, T: int | None, k: int) -> Iterator[Upper]:
     """The bounds of the registry that need no more than T and k; the smallest comes with the key of its bound."""
     orders, schemes = describe_ordering(as_ordering(ordering), None, k), describe_scheme(Kaczmarz(), None)[0]
-    for bound in upper_bounds(quantity, "regression", orders, schemes, unproved=("refuted",)):
+    for bound in upper_bounds(quantity, "regression", orders, schemes, left_out=("refuted",)):
         value = value_of(bound, Setting(T=T), k)
         if value is not None:  # else the bound needs more than T, or does not cover k
             yield Upper(value, bound.key)

@@ -8,16 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from forgetting.core.numerical import ROUNDING
 from forgetting.tasks import families
-from forgetting.theory.bound import Bound
 from forgetting.theory.checking import (
     all_of,
-    at_most,
     covers,
+    expectation_at_most,
     least_squares,
-    paths,
-    setting_of,
     steps,
 )
 from forgetting.theory.draws import descents, permuted, projected
@@ -37,18 +33,17 @@ from forgetting.theory.expression import (
     power_left,
     root,
 )
-from forgetting.theory.instance import Instance
 from forgetting.theory.later.published_rates import WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
-from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss_at_most
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
 from forgetting.theory.paper.stability import seen_and_next
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import NAMES, Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared, expected
-from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
+from forgetting.theory.verdict import Draw
 
 PAGE = "proved in docs/one-over-k.md"
 UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable draws is at most this / sqrt(n)
@@ -259,11 +254,7 @@ _RHO = called("rho", r"\rho", reach, X)
 _RHO_IS = "rho(x) = 16 acos(x/2)^2 / (pi^2 (2+x))", r"\rho(x)=\frac{16\arccos^2(x/2)}{\pi^2(2+x)}"
 
 
-def _at_next(part: str, applies: Missing) -> Checked:
-    words = "E f(w_k) <= {}, independent draws with any weights"
-    return compared(next_loss_at_most, words, descents(), all_of(applies, covers("i.i.d."), steps(0)), part)
-
-
+_at_next = partial(next_loss, first=0)
 _sgd = partial(
     Theorem, schemes=SGD_SCHEMES, status="proved here", assumptions=SMOOTH, needs=("eta", "beta"), conditions=(STEP,)
 )
@@ -316,15 +307,8 @@ _SEEN_BY_SGD = S * (1 / root(_RHO) + X) ** 2 / (2 * X * (2 - X) * K)
 _NEXT_BY_SGD = S / (2 * X * (2 - X) * _RHO * (K + 1))
 
 
-def _on_losses(bound: Bound) -> CheckPaths:
-    """Both sides; the loss of the tasks that were learned is at least the forgetting, which SGD may have below 0."""
-
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        case, k = setting_of(instance), instance.k
-        lhs = numbers.in_sample(k) if bound.quantity == "forgetting" else getattr(numbers, bound.quantity)(k)
-        return at_most(lhs, bound, case, k, numbers.doubt + ROUNDING * case.scale, numbers.how)
-
-    return paths(check, sgd=True)
+#: in place of the forgetting, which SGD may have below 0
+_SEEN_LOSS: dict[str, Callable[[Expected, int], float]] = {"forgetting": lambda numbers, k: numbers.in_sample(k)}
 
 
 def _descending(quantity: str, ordering: str, draw: Draw, last: int | None = None) -> Checked:
@@ -332,7 +316,9 @@ def _descending(quantity: str, ordering: str, draw: Draw, last: int | None = Non
     left = "E F(k) <= E (1/k) sum_t L_tau(t)(w_k)" if quantity == "forgetting" else NAMES[quantity]
     applies = all_of(least_squares(), covers(ordering), steps(1, last=last))
     words = f"{left} <= {{}} (SGD on the loss, {ordering})"
-    return compared(_on_losses, words, draw, applies, quantity.replace("_", " "))
+    return compared(
+        expectation_at_most(_SEEN_LOSS.get(quantity), sgd=True), words, draw, applies, quantity.replace("_", " ")
+    )
 
 
 _OF_SGD: Any = {

@@ -9,9 +9,10 @@ probability of task m, r_p = sum_m p_m rank(X_m), and A(n) = `last_iterate(1, n)
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from forgetting.theory.checking import all_of, covers, least_squares, steps
-from forgetting.theory.draws import descents, projected
+from forgetting.theory.checking import least_squares
+from forgetting.theory.draws import projected
 from forgetting.theory.expression import (
     BETA,
     DISTANCE,
@@ -29,12 +30,12 @@ from forgetting.theory.expression import (
     root,
     spectral,
 )
-from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss_at_most
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spectral_peak
 from forgetting.theory.setting import known
 from forgetting.theory.statement import Condition, Quantity, Range
-from forgetting.theory.theorem import Checked, Theorem, compared, expected
+from forgetting.theory.theorem import Theorem, expected
 
 _NO_LONGER = Condition(
     lambda s, k: s.eta is None or s.beta is None or (s.eta >= 0 and s.beta >= 0 and s.eta * s.beta <= 2),
@@ -91,11 +92,9 @@ def _below(peak: Expression) -> Expression:
     return (root(SPAN) * DISTANCE / (2 * ETA * (2 - X)) * peak).where(X_IS).where(*G_IS)
 
 
-def _checked(part: str) -> Checked:
-    statement = "E f(w_k) <= {}, D the joint rank, k >= 1, independent draws with any weights"
-    return compared(next_loss_at_most, statement, descents(), all_of(least_squares(), covers("i.i.d."), steps(1)), part)
-
-
+_checked = partial(
+    next_loss, applies=least_squares(), words="D the joint rank, k >= 1, independent draws with any weights"
+)
 _sgd(
     "objective",
     _below(_PEAK),

@@ -15,8 +15,7 @@ from functools import partial
 
 from forgetting.core.numerical import ROUNDING
 from forgetting.schemes import SGD
-from forgetting.theory.bound import Bound
-from forgetting.theory.checking import all_of, at_most, covers, least_squares, paths, steps
+from forgetting.theory.checking import all_of, covers, expectation_at_most, least_squares, paths, steps
 from forgetting.theory.claim import declare_claim
 from forgetting.theory.draws import descents, permuted, with_beta
 from forgetting.theory.expectations import Expected, with_doubt
@@ -26,7 +25,7 @@ from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared
-from forgetting.theory.verdict import CheckPaths, Missing, Settle, Sides, unchanged
+from forgetting.theory.verdict import Missing, Settle, Sides, unchanged
 
 X_IS = "x = eta beta"
 SGD_SCHEMES = ("projection", "sgd")
@@ -79,15 +78,22 @@ def with_greedy_step(instance: Instance) -> Instance:
     return replace(instance, scheme=SGD(1 / instance.tasks.radius**2, "loss"))
 
 
-def next_loss_at_most(bound: Bound) -> CheckPaths:
-    """Both sides of the statement that E f(w_k; i_k) is at most the bound."""
+#: both sides of the statement that E f(w_k; i_k) is at most a bound
+NEXT_LOSS_AT_MOST = expectation_at_most(
+    lambda numbers, k: numbers.next_loss(k), setting, lambda at: known(at.beta) * at.dist_sq, sgd=True
+)
 
-    def check(instance: Instance, numbers: Expected) -> Sides:
-        case, k = setting(instance), instance.k
-        lhs = numbers.next_loss(k)
-        return at_most(lhs, bound, case, k, numbers.doubt + ROUNDING * unit(instance), numbers.how)
 
-    return paths(check, sgd=True)
+def next_loss(
+    part: str,
+    applies: Missing,
+    settle: Settle = unchanged,
+    first: int = 1,
+    words: str = "independent draws with any weights",
+) -> Checked:
+    """The check of a bound on E f(w_k) for independent draws, k >= `first`."""
+    missing = all_of(applies, covers("i.i.d."), steps(first))
+    return compared(NEXT_LOSS_AT_MOST, f"E f(w_k) <= {{}}, {words}", descents(), missing, part, settle)
 
 
 # thm:sgd_last_iterate_main --------------------------------------------------------------------------------------------
@@ -104,12 +110,7 @@ _last = Theorem(
 )
 
 
-def _checked(part: str, applies: Missing, settle: Settle = unchanged) -> Checked:
-    statement = "E f(w_k) <= {}, k >= 1, with replacement, any weights"
-    missing = all_of(applies, covers("i.i.d."), steps(1))
-    return compared(next_loss_at_most, statement, descents(), missing, part, settle)
-
-
+_checked = partial(next_loss, words="k >= 1, with replacement, any weights")
 AT_ONE = least_squares(1 - 1e-9, 1, closed=True)
 STATED = E * D_SQUARED / (2 * ETA * (2 - X) * K ** ((1 - X / 2) ** 2))
 GENERAL = _last("objective", STATED.where(X_IS), conditions=(STEP,), check=_checked("general", least_squares()))

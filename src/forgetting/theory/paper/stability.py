@@ -55,6 +55,7 @@ from forgetting.theory.paper.last_iterate import (
     GENERAL,
     GREEDY,
     LOG,
+    NEXT_LOSS_AT_MOST,
     SGD_SCHEMES,
     SMOOTH,
     STATED,
@@ -62,7 +63,6 @@ from forgetting.theory.paper.last_iterate import (
     X_IS,
     dist_sq,
     last_iterate_of,
-    next_loss_at_most,
     setting,
     unit,
     with_greedy_step,
@@ -271,7 +271,7 @@ _last(
 
 # lem:wor_last_before_stab ---------------------------------------------------------------------------------------------
 
-_NEXT_LOSS = next_loss_at_most(GENERAL)
+_NEXT_LOSS = NEXT_LOSS_AT_MOST(GENERAL)
 _BEFORE_LAST = all_of(least_squares(), _PERMUTED, steps(1, last=1))
 _before_last = partial(declare_claim, label="lem:wor_last_before_stab", draw=_DRAWN, missing=_BEFORE_LAST)
 _before_last(
