@@ -8,6 +8,7 @@ any time. `--index FILE` reads the index in which earlier versions kept all reco
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,19 +27,50 @@ from forgetting.theory.claim import Claim
 from forgetting.theory.evidence import evidence_of
 from forgetting.theory.instance import Instance
 from forgetting.theory.record import (
+    CASE,
     FOLDER,
     Record,
     all_records,
+    both_sides,
+    claim_of,
     has_ratio,
-    ratio_of,
     read_records,
-    record_name,
-    recorded_statements,
+    why_no_ratio,
 )
+from forgetting.theory.registry import all_bounds, all_claims
 from forgetting.theory.verdict import Check, Sides, Verdict
 from tools.record_page import with_records
 
 LARGEST_FILE = 150_000  # bytes of an instance
+
+
+def recorded_statements() -> tuple[Claim, ...]:
+    """The claims that have a ratio, and those through which bounds without a claim have one."""
+    claims = [claim for claim in all_claims() if why_no_ratio(claim) is None]
+    known = {claim.key for claim in claims}
+    through = [claim_of(bound) for bound in all_bounds()]
+    return (*claims, *(claim for claim in through if claim is not None and claim.key not in known))
+
+
+def ratio_of(claim: Claim, instance: Instance) -> float | None:
+    """The ratio that may be recorded; None where the claim does not apply, or its sides have none."""
+    try:
+        verdict = both_sides(claim, instance)
+    except (ForgettingError, ArithmeticError):
+        return None
+    return verdict.ratio if has_ratio(verdict) else None
+
+
+def record_name(key: str, sha256: str) -> str:
+    """The name of the file of an instance: the words of the key of its record, and the start of its digest.
+
+    A larger record so has files of another name, and an entry is never beside an instance that it does not describe.
+
+    >>> record_name("thm:cl_by_sgd_main (loss)", "0a1b2c3d")
+    'thm_cl_by_sgd_main_loss_0a1b2c.npz'
+    """
+    words = re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_")
+    return f"{words}_{sha256[:6]}{CASE}"
 
 
 def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOLDER) -> Record | None:

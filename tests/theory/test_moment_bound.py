@@ -9,12 +9,12 @@ import math
 import numpy as np
 import pytest
 from tools import hunt_rates
+from tools.ratios import ratio_of
 
 import forgetting as fg
 from effort import rounds
 from forgetting.theory.check_lines import check
 from forgetting.theory.later.rate_constants import STORED, Line, beyond, fresh, largest, least_fresh, solve_line
-from forgetting.theory.record import ratio_of
 
 LINES = json.loads(STORED.read_text(encoding="utf-8"))["lines"]
 

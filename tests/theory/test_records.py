@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools import ratios
-from tools.ratios import improve, save_record
+from tools.ratios import improve, ratio_of, save_record
 from tools.record_page import HEADING, with_records
 
 import forgetting as fg
@@ -21,7 +21,7 @@ from forgetting.files.best_known import seal_of
 from forgetting.tasks.worst_tasks import KnownWorst
 from forgetting.theory import evidence as evidence_module
 from forgetting.theory.evidence import evidence_of
-from forgetting.theory.record import FOLDER, all_records, claim_of, ratio_of, read_records
+from forgetting.theory.record import FOLDER, all_records, claim_of, read_records
 
 RANDOM = fg.orderings.WithReplacement()
 DOCS = Path(__file__).parents[2] / "docs"

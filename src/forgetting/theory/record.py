@@ -12,7 +12,6 @@ the same orderings computes its left side all the same, and the setting at which
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from forgetting.errors import ForgettingError, InvalidInputError, ProblemFileErr
 from forgetting.files.best_known import BestKnown, beside, confirmed, larger
 from forgetting.theory.checking import all_of, covers
 from forgetting.theory.instance import Instance
-from forgetting.theory.registry import all_bounds, all_claims, all_halves, get_bound, halves_of
+from forgetting.theory.registry import all_claims, all_halves, get_bound, halves_of
 from forgetting.theory.setting import describe_scheme
 from forgetting.theory.verdict import Check, RightSide, Sides, Verdict
 
@@ -40,13 +39,11 @@ __all__ = [
     "NO_RATIO",
     "Record",
     "all_records",
+    "both_sides",
     "claim_of",
     "has_ratio",
-    "ratio_of",
     "read_records",
-    "record_name",
     "record_of",
-    "recorded_statements",
     "why_no_ratio",
     "why_no_record",
 ]
@@ -191,18 +188,6 @@ def why_no_record(statement: Statement) -> str | None:
     return why_no_ratio(statement) or "no ratio was recorded; a hunt looks for the largest one"
 
 
-def record_name(key: str, sha256: str) -> str:
-    """The name of the file of an instance: the words of the key of its record, and the start of its digest.
-
-    A larger record so has files of another name, and an entry is never beside an instance that it does not describe.
-
-    >>> record_name("thm:cl_by_sgd_main (loss)", "0a1b2c3d")
-    'thm_cl_by_sgd_main_loss_0a1b2c.npz'
-    """
-    words = re.sub(r"[^A-Za-z0-9]+", "_", key).strip("_")
-    return f"{words}_{sha256[:6]}{CASE}"
-
-
 def has_ratio(verdict: Verdict) -> bool:
     """Whether the sides have a ratio that can be recorded: both are positive or 0, and known to four digits.
 
@@ -219,23 +204,6 @@ def both_sides(claim: Claim, instance: Instance) -> Verdict:
     """The verdict in float64, or at 50 digits where float64 leaves the ratio in doubt."""
     verdict = claim.check(instance)
     return verdict if has_ratio(verdict) else claim.confirm(instance) or verdict
-
-
-def ratio_of(claim: Claim, instance: Instance) -> float | None:
-    """The ratio that may be recorded; None where the claim does not apply, or its sides have none."""
-    try:
-        verdict = both_sides(claim, instance)
-    except (ForgettingError, ArithmeticError):
-        return None
-    return verdict.ratio if has_ratio(verdict) else None
-
-
-def recorded_statements() -> tuple[Claim, ...]:
-    """The claims that have a ratio, and those through which bounds without a claim have one."""
-    claims = [claim for claim in all_claims() if why_no_ratio(claim) is None]
-    known = {claim.key for claim in claims}
-    through: list[Any] = [claim_of(bound) for bound in all_bounds()]
-    return (*claims, *(claim for claim in through if claim is not None and claim.key not in known))
 
 
 def why_no_ratio(statement: Statement) -> str | None:
