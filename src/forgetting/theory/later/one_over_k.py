@@ -33,7 +33,7 @@ from forgetting.theory.expression import (
     power_left,
     root,
 )
-from forgetting.theory.later.published_rates import WORST
+from forgetting.theory.later.published_rates import GAP_IS, WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
@@ -51,8 +51,8 @@ UNSEEN = 2.4396  # of convex sets: E dist^2 to the next set after n exchangeable
 
 # Independent draws ----------------------------------------------------------------------------------------------------
 
-_FRESH = called("u", "u", lambda n: fresh(round(n)), K)
-_U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
+FRESH = called("u", "u", lambda n: fresh(round(n)), K)
+U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
 
 
 def gap_rate(s: Setting, k: int) -> float:
@@ -104,7 +104,7 @@ _BY_MOMENTS = (
     "linear program behind it for these numbers."
 )
 _uniform(
-    (S * _FRESH / 2).where(*_U_IS),
+    (S * FRESH / 2).where(*U_IS),
     "universal",
     title=f"{_drawn.title}, smallest constants",
     origin="tightened",
@@ -112,7 +112,7 @@ _uniform(
 )
 _weighted(
     "loss",
-    (RATIO * DISTANCE * _FRESH / 2).where(*_U_IS),
+    (RATIO * DISTANCE * FRESH / 2).where(*U_IS),
     "weights",
     title=f"{_drawn.title}, any weights",
     origin="tightened",
@@ -143,7 +143,7 @@ _weighted(
     "loss",
     (RATIO * DISTANCE * _GEOMETRIC / 2)
     .where("u_gap(k) = the least (1-lambda_min)^(k-n) u(n) over n <= k")
-    .where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    .where(GAP_IS),
     "gap",
     title=f"{_drawn.title}, with a spectral gap",
     origin="tightened",
@@ -274,7 +274,7 @@ _last(
 )
 _last(
     "objective",
-    (DISTANCE * _FRESH / (2 * ETA)).where(*_U_IS),
+    (DISTANCE * FRESH / (2 * ETA)).where(*U_IS),
     "universal",
     title=f"{_last.title}, steps up to 1/beta",
     origin="tightened",

@@ -357,8 +357,10 @@ def _rank_one(instance: Instance) -> str | None:
     return None if instance.tasks.rank_max == 1 else "is about tasks of rank 1"
 
 
-_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
-_CONDITION = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
+GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
+GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"
+PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")  # the gap of single rows drawn by squared norms
+KAPPA_IS = "kappa_F = |X|_F |X^+|, all rows stacked"
 _LINEAR_RATE = "linear rate of randomised projections"
 _linear = partial(
     Theorem,
@@ -368,7 +370,7 @@ _linear = partial(
 )
 _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015", orderings="i.i.d.")(
     "error",
-    (left_after(_GAP, K) * DISTANCE).where("lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"),
+    (left_after(GAP, K) * DISTANCE).where(GAP_IS),
     note="Stated there for positive definite E P. Reached by orthogonal tasks of the same weight.",
     check=compared(
         lambda bound: error_at_most(_mean_projection),
@@ -379,7 +381,7 @@ _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015"
 )
 _linear("strohmer2009:single rows", _LINEAR_RATE, source="Strohmer and Vershynin 2009, Theorem 2")(
     "error",
-    (left_after(_CONDITION, K) * DISTANCE).where("kappa_F = |X|_F |X^+|, all rows stacked"),
+    (left_after(PER_ROW, K) * DISTANCE).where(KAPPA_IS),
     orderings="norm-weighted",
     conditions=(Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),),
     needs=("rank_max",),

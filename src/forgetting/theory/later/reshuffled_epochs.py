@@ -24,10 +24,10 @@ from forgetting.theory.claim import declare_claim
 from forgetting.theory.definition import equations
 from forgetting.theory.draws import epochs
 from forgetting.theory.expectations import Numbers, row_space
-from forgetting.theory.expression import DISTANCE, Expression, K, S, T, number, parameter, power_left, root
+from forgetting.theory.expression import DISTANCE, Expression, K, S, T, number, power_left, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
-from forgetting.theory.later.published_rates import LARGEST, error_at_most, least_eigenvalue
+from forgetting.theory.later.published_rates import GAP, LARGEST, error_at_most, least_eigenvalue
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import Range
 from forgetting.theory.theorem import Theorem, compared, expected
@@ -84,10 +84,9 @@ declare_claim(
 
 # By the mean projection -----------------------------------------------------------------------------------------------
 
-_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
 _GAP_IS = "lambda_min = the least eigenvalue of sum_m P_m / T on the joint row space"
 _ENDED = Expression("floor(k/T)", r"\lfloor k/T\rfloor", lambda s, k: k // int(known(s.T)), ("T",))
-_GAINED = 2 * T * _GAP / (3 + root(number(5)))
+_GAINED = 2 * T * GAP / (3 + root(number(5)))
 
 
 def _growth(count: Expression) -> Expression:

@@ -20,15 +20,13 @@ from forgetting.theory.draws import Rng, projected, realizable, some_start
 from forgetting.theory.expectations import Engine
 from forgetting.theory.expression import Expression, K, S, called, logarithm, parameter
 from forgetting.theory.instance import Instance
-from forgetting.theory.later.rate_constants import fresh
+from forgetting.theory.later.one_over_k import FRESH, U_IS
 from forgetting.theory.paper.regression_rates import WITH
 from forgetting.theory.statement import Condition
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
 
 MOST_STEPS = 200  # of the problems of a hunt
-_U = called("u", "u", lambda n: fresh(round(n)), K)
-_U_IS = "u(n) = the rate of docs/one-over-k.md, about 0.5436/n", r"u(n)\le\frac3{4n}"
 _LAMBDA = parameter("penalty", "lambda", r"\lambda")
 _R_SQUARED = Expression("R^2", "R^2", lambda s, k: s.radius**2)
 
@@ -98,7 +96,7 @@ _ridge = Theorem(
 )
 _ridge(
     "loss",
-    ((1 + _LAMBDA / _R_SQUARED) * S / 2 * _U).where(*_U_IS),
+    ((1 + _LAMBDA / _R_SQUARED) * S / 2 * FRESH).where(*U_IS),
     schemes="ridge",
     conditions=(Condition(lambda s, k: s.radius > 0, "needs a task that is not zero"),),
     title="ridge to the previous solution at rate 1/k, any fixed strength",
@@ -107,7 +105,7 @@ _ridge(
 )
 _ridge(
     "loss",
-    ((1 + called("max", r"\max", max, 1, logarithm(K))) * S / 2 * _U).where(*_U_IS),
+    ((1 + called("max", r"\max", max, 1, logarithm(K))) * S / 2 * FRESH).where(*U_IS),
     "fixed",
     schemes="ridge tuned to k",
     title="ridge to the previous solution at rate log k / k, the fixed strength R^2 max(1, log k)",

@@ -27,16 +27,15 @@ from forgetting.theory.checking import (
 )
 from forgetting.theory.claim import Claim
 from forgetting.theory.expectations import Engine, squared_distance
-from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after, parameter
+from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
+from forgetting.theory.later.published_rates import GAP, GAP_IS, KAPPA_IS, LARGEST, PER_ROW
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.setting import known
 from forgetting.theory.statement import Condition, Range
 from forgetting.theory.theorem import Checked, Theorem, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Sides
-
-LARGEST = 2000  # dimension up to which eigenvalues take a second
 
 # Symbols --------------------------------------------------------------------------------------------------------------
 
@@ -57,8 +56,7 @@ def times(rate: float, k: int) -> float:
     return -math.expm1(k * math.log1p(-rate)) / rate
 
 
-_GAP = parameter("spectral_gap", "lambda_min", r"\lambda_{\min}")
-_LEFT = left_after(_GAP, K)
+_LEFT = left_after(GAP, K)
 _TIMES = Expression(
     "(1 - (1-lambda_min)^k) / lambda_min",
     r"\frac{1-(1-\lambda_{\min})^{k}}{\lambda_{\min}}",
@@ -77,7 +75,6 @@ _SLOPE = _of_misfit("centre_slope", "g_c", "g_c")
 _AWAY = _of_misfit("centre_dist_sq", "D_c", "D_c", math.sqrt)
 _NOISE_C = _of_misfit("centre_noise", "N_c", "N_c")
 
-_GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row space"
 _NOISE_IS = "N = sum_m p_m |X_m^+(y_m - X_m w*)|^2"
 _SMOOTH_IS = "H = the largest eigenvalue of sum_m X_m^T X_m / T"
 _CENTRE_IS = (
@@ -176,7 +173,7 @@ def _checked(
 
 _noise(
     "error",
-    (_LEFT * DISTANCE + _NOISE * _TIMES).where(_GAP_IS).where(_NOISE_IS),
+    (_LEFT * DISTANCE + _NOISE * _TIMES).where(GAP_IS).where(_NOISE_IS),
     title=f"{_noise.title}: linear rate to a horizon",
     conditions=(_needs("noise"),),
     convention=_SQUARED,
@@ -187,7 +184,7 @@ _noise(
 )
 _noise(
     "loss",
-    (_FLOOR + _SMOOTH / 2 * (_LEFT * DISTANCE + _NOISE * _TIMES)).where(_SMOOTH_IS).where(_GAP_IS).where(_NOISE_IS),
+    (_FLOOR + _SMOOTH / 2 * (_LEFT * DISTANCE + _NOISE * _TIMES)).where(_SMOOTH_IS).where(GAP_IS).where(_NOISE_IS),
     title=f"{_noise.title}: the loss",
     conditions=(_UNSOLVED, _needs("floor", "smoothness", "noise")),
     note="L(w) is L_min + <w - w*, (sum_m X_m^T X_m / T) (w - w*)> / 2, at most L_min + H |w - w*|^2 / 2.",
@@ -198,7 +195,7 @@ _noise(
     (_CENTRE + _LEFT * _SLOPE * _AWAY + _SMOOTH / 2 * (_LEFT * _AWAY**2 + _NOISE_C * _TIMES))
     .where(_CENTRE_IS)
     .where(_SMOOTH_IS)
-    .where(_GAP_IS),
+    .where(GAP_IS),
     "centred",
     title=f"{_noise.title}: the loss, around the fixed point of the mean step",
     conditions=(_UNSOLVED, _needs("centre_loss", "smoothness", "centre_noise")),
@@ -207,7 +204,6 @@ _noise(
     check=_checked("loss, centred"),
 )
 _KAPPA = Expression("kappa_F", r"\kappa_F", lambda s, k: known(s.spectral_gap) ** -0.5, ("spectral_gap",))
-_PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")
 Theorem(
     "needell2010:single rows",
     "randomised Kaczmarz with noise: linear rate to a horizon",
@@ -215,8 +211,8 @@ Theorem(
     orderings="norm-weighted",
 )(
     "error",
-    (left_after(_PER_ROW, K) * DISTANCE + _KAPPA**2 * _GAMMA**2)
-    .where("kappa_F = |X|_F |X^+|, all rows stacked")
+    (left_after(PER_ROW, K) * DISTANCE + _KAPPA**2 * _GAMMA**2)
+    .where(KAPPA_IS)
     .where("gamma = max_i |y_i - x_i.w*| / |x_i|"),
     conditions=(
         Condition(lambda s, k: known(s.rank_max) <= 1, "is for tasks of rank 1"),
@@ -241,12 +237,12 @@ _noise(
     "averaged_loss",
     (
         _CENTRE
-        + _SLOPE * _AWAY / (_GAP * K)
-        + _SMOOTH * (2 - _GAP) / (2 * (_GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C)
+        + _SLOPE * _AWAY / (GAP * K)
+        + _SMOOTH * (2 - GAP) / (2 * (GAP * K) ** 2) * (_AWAY**2 + (K - 1) * _NOISE_C)
     )
     .where(_CENTRE_IS)
     .where(_SMOOTH_IS)
-    .where(_GAP_IS),
+    .where(GAP_IS),
     title=f"{_noise.title}: the loss of the mean of the iterates",
     source=f"{HERE} (here:noise), after Epperly et al. 2024",
     conditions=(_UNSOLVED, _SPANNED, _needs("centre_loss", "smoothness", "centre_noise")),
