@@ -35,7 +35,7 @@ from forgetting.theory.expression import (
 )
 from forgetting.theory.later.published_rates import GAP_IS, WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
-from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets
+from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets, of_classification, of_projections
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
@@ -377,15 +377,8 @@ _WHY = (
     "The sum of (n+1) (r_n - r_(n+1))^2 is at most |w_0 - w*|^2, where r_n^2 is the expected squared distance to the "
     "next set."
 )
-_residual = Theorem(
-    "here:projections",
-    _TITLE,
-    source=f"{PAGE} (here:projections)",
-    status="proved here",
-    problems=("regression", "classification", "sets"),
-    assumptions="closed convex sets with a common point, learned by projection",
-    convention="mean over all tasks of half the squared distance to the task's solutions",
-    note=_WHY,
+_residual = of_projections(
+    "here:projections", _TITLE, source=f"{PAGE} (here:projections)", status="proved here", note=_WHY
 )
 # half the squared distance to a fresh set is the mean over all sets
 _residual("residual", DISTANCE / root(K + 1), "with", orderings=WITH, range=Range(0), check=ON_SETS(WITH))
@@ -407,15 +400,8 @@ _residual(
     range=Range(1, "T"),
     check=ON_SETS(WITHOUT),
 )
-_forgetting = Theorem(
-    "here:classification",
-    _TITLE,
-    source=f"{PAGE} (here:classification)",
-    status="proved here",
-    problems=("classification", "sets"),
-    assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
-    convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
-    note=_WHY,
+_forgetting = of_classification(
+    "here:classification", _TITLE, source=f"{PAGE} (here:classification)", status="proved here", note=_WHY
 )
 declare_on_sets(
     _forgetting(

@@ -67,6 +67,7 @@ from forgetting.theory.expression import (
     root,
 )
 from forgetting.theory.instance import Instance
+from forgetting.theory.paper.extensions import of_projections
 from forgetting.theory.paper.last_iterate import SGD_SCHEMES, STEP, X_IS
 from forgetting.theory.paper.regression_rates import JOINT_RANK, WITH, WITHOUT
 from forgetting.theory.setting import known
@@ -113,13 +114,12 @@ _any_step("attia2025:noise", "last iterate at any step below 2/beta, with noise"
     "that of E f(w_k) - f(w*).",
     noisy=True,
 )
-_rate("attia2025:projections", "last iterate of projections", orderings=WITH)(
+of_projections("attia2025:projections", "last iterate of projections", orderings=WITH)(
     "residual",
     DISTANCE / root(K),
+    kind="rate",
+    status="rate only",
     source="Attia et al. 2025, abstract, at the greedy step on half the squared distance (reduc:pocs)",
-    problems=("regression", "classification", "sets"),
-    assumptions="closed convex sets with a common point, learned by projection",
-    convention="mean over all tasks of half the squared distance to the task's solutions",
     note="For independent draws: the abstract has no rate without replacement, and the full text was not read.",
 )
 
@@ -362,10 +362,11 @@ GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row sp
 PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")  # the gap of single rows drawn by squared norms
 KAPPA_IS = "kappa_F = |X|_F |X^+|, all rows stacked"
 _LINEAR_RATE = "linear rate of randomised projections"
+SQUARED = "squared distances, without the factor 1/2"
 _linear = partial(
     Theorem,
     assumptions="jointly realizable tasks, each learned to convergence; w* is the solution nearest to w_0",
-    convention="squared distances, without the factor 1/2",
+    convention=SQUARED,
     tight=True,
 )
 _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015", orderings="i.i.d.")(

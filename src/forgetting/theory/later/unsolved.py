@@ -30,7 +30,7 @@ from forgetting.theory.expectations import Engine, squared_distance
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
-from forgetting.theory.later.published_rates import GAP, GAP_IS, KAPPA_IS, LARGEST, PER_ROW
+from forgetting.theory.later.published_rates import GAP, GAP_IS, KAPPA_IS, LARGEST, PER_ROW, SQUARED
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.setting import known
 from forgetting.theory.statement import Condition, Range
@@ -92,7 +92,6 @@ def _needs(*names: str) -> Condition:
 _UNSOLVED = Condition(lambda s, k: s.misfit is not None, "is for tasks that no w solves")
 _SPANNED = Condition(lambda s, k: known(s.spectral_gap) > 0, "needs tasks with p_m > 0 that span what all tasks do")
 _LS = "w* is the minimiser of the mean loss nearest to w_0"
-_SQUARED = "squared distances, without the factor 1/2"
 _noise = Theorem(
     "here:noise",
     "projections with noise",
@@ -176,7 +175,7 @@ _noise(
     (_LEFT * DISTANCE + _NOISE * _TIMES).where(GAP_IS).where(_NOISE_IS),
     title=f"{_noise.title}: linear rate to a horizon",
     conditions=(_needs("noise"),),
-    convention=_SQUARED,
+    convention=SQUARED,
     note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms "
     "N / lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal "
     "tasks, each with several labels.",
@@ -221,7 +220,7 @@ Theorem(
     ),
     needs=("rank_max",),
     assumptions=f"single rows, any labels, each learned to convergence; {_LS}",
-    convention=_SQUARED,
+    convention=SQUARED,
     note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on "
     "squares from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
     tight=True,

@@ -147,13 +147,14 @@ def checked_on(
 
 # thm:pocs-rate --------------------------------------------------------------------------------------------------------
 
-_residual = Theorem(
-    "thm:pocs-rate",
-    "universal rate of projections",
+#: a theorem on the residual of projections
+of_projections = partial(
+    Theorem,
     problems=("regression", "classification", "sets"),
     assumptions="closed convex sets with a common point, learned by projection",
     convention="mean over all tasks of half the squared distance to the task's solutions",
 )
+_residual = of_projections("thm:pocs-rate", "universal rate of projections")
 ON_SETS = partial(checked_on, "E (1/2T) sum_m dist(w_k, C_m)^2", kind=convex_sets, draw=sets)
 
 
@@ -193,13 +194,14 @@ _residual(
 # cor:pocs_forgetting --------------------------------------------------------------------------------------------------
 
 _DISPLAY = "The display before the theorem should bound F(k) by distances of w_k, not of w_(k-1)."
-_forgetting = Theorem(
-    "cor:pocs_forgetting",
-    "universal rate of continual classification",
+#: a theorem on forgetting where tasks are learned by projection onto sets
+of_classification = partial(
+    Theorem,
     problems=("classification", "sets"),
     assumptions="jointly separable tasks, in the limit of vanishing regularisation (R = 1 for sets)",
     convention="L_m = 1/2 max_i (1 - y_i x_i.w)_+^2 <= R^2/2 dist^2",
 )
+_forgetting = of_classification("cor:pocs_forgetting", "universal rate of continual classification")
 ON_TASKS = partial(checked_on, "E F(k)", kind=classification, draw=classified)
 _FROM_PROOF = (E / root(K, 4) + number(4) / K) * S
 _leaving_one_out = partial(
