@@ -36,7 +36,7 @@ from forgetting.theory.expression import (
 from forgetting.theory.later.published_rates import GAP_IS, WORST
 from forgetting.theory.later.rate_constants import LAST, fresh, least_fresh, visited
 from forgetting.theory.paper.extensions import ON_SETS, ON_TASKS, declare_on_sets, of_classification, of_projections
-from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
+from forgetting.theory.paper.last_iterate import STEP, X_IS, next_loss, of_sgd
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import WITH, WITHOUT
 from forgetting.theory.paper.stability import seen_and_next
@@ -255,9 +255,7 @@ _RHO_IS = "rho(x) = 16 acos(x/2)^2 / (pi^2 (2+x))", r"\rho(x)=\frac{16\arccos^2(
 
 
 _at_next = partial(next_loss, first=0)
-_sgd = partial(
-    Theorem, schemes=SGD_SCHEMES, status="proved here", assumptions=SMOOTH, needs=("eta", "beta"), conditions=(STEP,)
-)
+_sgd = partial(of_sgd, status="proved here", conditions=(STEP,))
 _last = _sgd(
     "here:sgd-last-iterate",
     "last iterate of SGD at rate 1/k",

@@ -30,7 +30,7 @@ from forgetting.theory.expression import (
     root,
     spectral,
 )
-from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, next_loss
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, STEP, X_IS, next_loss, of_sgd
 from forgetting.theory.paper.mean_norm import RATIO
 from forgetting.theory.paper.regression_rates import G_IS, average_iterate, spectral_peak
 from forgetting.theory.setting import known
@@ -74,14 +74,12 @@ _RANK_DRAWN = parameter("rank_weighted", "r_p", "r_p")
 _PEAK = called("max", r"\max", max, spectral_peak(K), X * called("max", r"\max", max, X - 1, 0) ** K)
 
 
-_sgd = Theorem(
+_sgd = of_sgd(
     "here:sgd",
     "last iterate of SGD at rate 1/k, by the joint rank",
     source=f"{HERE} (here:sgd)",
     orderings="i.i.d.",
-    schemes=SGD_SCHEMES,
     status="proved here",
-    assumptions=SMOOTH,
     convention="f is the mean of the f_m under the sampling probabilities",
     conditions=(STEP,),
     tight=True,

@@ -23,7 +23,7 @@ from forgetting.theory.expectations import Engine, Numbers, as_least_squares, pr
 from forgetting.theory.expression import D_SQUARED, ETA, GRADIENT, SIGMA, K, X, logarithm
 from forgetting.theory.instance import Instance
 from forgetting.theory.numbering import PAPER, cite
-from forgetting.theory.paper.last_iterate import SGD_SCHEMES, SMOOTH, STEP, X_IS, setting, unit
+from forgetting.theory.paper.last_iterate import SGD_SCHEMES, STEP, X_IS, of_sgd, setting, unit
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import Condition
 from forgetting.theory.theorem import Checked, Theorem, compared
@@ -103,13 +103,12 @@ def _checked(
     )
 
 
-Theorem("sgd:mean-of-iterates", "mean of the iterates of SGD", orderings="i.i.d.", schemes=SGD_SCHEMES)(
+of_sgd("sgd:mean-of-iterates", "mean of the iterates of SGD", orderings="i.i.d.")(
     "averaged_objective",
     (D_SQUARED / (2 * ETA * (2 - X) * K)).where(X_IS),
     source=f"{cite('lem:regret_bound')} and convexity",
     conditions=(STEP,),
     origin="tightened",
-    assumptions=SMOOTH,
     convention="f is the mean of the f_m under the sampling probabilities, at the mean of w_0, ..., w_(k-1)",
     note="E f(w_t) = E f(w_t; i_t) for independent draws, and f of the mean is at most the mean of the f(w_t), which "
     "lem:regret_bound bounds. Reached at k = 1 by one direction with x = 1.",

@@ -99,13 +99,12 @@ def next_loss(
 # thm:sgd_last_iterate_main --------------------------------------------------------------------------------------------
 
 
-_last = Theorem(
+#: a theorem on SGD with a fixed step size
+of_sgd = partial(Theorem, schemes=SGD_SCHEMES, assumptions=SMOOTH, needs=("eta", "beta"))
+_last = of_sgd(
     "thm:sgd_last_iterate_main",
     "last iterate of SGD",
     orderings="i.i.d.",
-    schemes=SGD_SCHEMES,
-    assumptions=SMOOTH,
-    needs=("eta", "beta"),
     convention="f is the mean of the f_m under the sampling probabilities; T there is k here",
 )
 

@@ -56,20 +56,19 @@ from forgetting.theory.paper.last_iterate import (
     GREEDY,
     LOG,
     NEXT_LOSS_AT_MOST,
-    SGD_SCHEMES,
-    SMOOTH,
     STATED,
     STEP,
     X_IS,
     dist_sq,
     last_iterate_of,
+    of_sgd,
     setting,
     unit,
     with_greedy_step,
 )
 from forgetting.theory.paper.regression_rates import PRODUCT
 from forgetting.theory.statement import Range, Status
-from forgetting.theory.theorem import Checked, Theorem, compared
+from forgetting.theory.theorem import Checked, compared
 from forgetting.theory.verdict import CheckPaths, Draw, Missing, Settle, Sides, unchanged
 
 
@@ -171,13 +170,10 @@ def _seen_next(numbers: Expected, k: int) -> tuple[float, float, float, float]:
 
 # thm:wor_sgd_last_iterate_main ----------------------------------------------------------------------------------------
 
-_last = Theorem(
+_last = of_sgd(
     "thm:wor_sgd_last_iterate_main",
     "last iterate of SGD without replacement",
     orderings="without replacement",
-    schemes=SGD_SCHEMES,
-    assumptions=SMOOTH,
-    needs=("eta", "beta"),
     convention="mean of f over the k tasks that were learned and the next one; T there is k here, n there is T here",
     range=Range(2, "T-1"),
 )
