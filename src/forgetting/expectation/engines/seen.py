@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forgetting.core.arrays import Array, IntArray
+from forgetting.core.arrays import Array
 from forgetting.core.numerical import EPS
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
@@ -31,7 +31,7 @@ from forgetting.expectation.engines.error_bounds import Pair
 from forgetting.expectation.engines.exact import concluded, moment_map
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
 from forgetting.expectation.engines.moment_readings import evaluated, readings_of
-from forgetting.expectation.engines.single_runs import made_run
+from forgetting.expectation.engines.order_tree import Tree
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
 from forgetting.geometry import Frame, Geometry
@@ -104,22 +104,15 @@ class SeenEngine(Engine):
         """The number of memories from which steps are made, at most."""
         law, k, memory = request.law, request.last, request.scheme.memory_law
         T = request.problem.num_tasks
-        if isinstance(law, Fixed):
-            return float(k)
+        if isinstance(law, Fixed) or memory == "order":
+            return 1 + Tree.of(request).nodes(max(0, k - 1))
         if isinstance(law, Independent):
             T = int(np.count_nonzero(law.probabilities(view_of(request.problem))))
             if memory == "set":
                 sizes = list(accumulate(comb(T, j) if T < 60 else 2.0**60 for j in range(min(k, T) + 1)))
                 return float(sum(sizes[min(t, T)] for t in range(min(k, 2 * T))) + max(0, k - 2 * T) * sizes[-1])
-            if memory == "multiset":
-                return float(comb(T + min(k, 10**4) - 1, T)) if T < 60 else 2.0**60
-            return float(sum(min(float(T) ** t, 1e30) for t in range(min(k, 100)))) if T > 1 else float(k)
+            return float(comb(T + min(k, 10**4) - 1, T)) if T < 60 else 2.0**60
         whole, rest = divmod(k, T)
-        if memory == "order":
-            count, total = 1.0, 0.0
-            for t in range(min(k, 10**4)):
-                total, count = total + count, min(count * (T - t % T), 1e30)
-            return total
         return whole * 2.0 ** min(T, 60) + sum(comb(T, j) if T < 60 else 2.0**60 for j in range(rest + 1))
 
 
@@ -212,7 +205,7 @@ class _Group(NamedTuple):
     """What tells apart the runs that are not taken together.
 
     Attributes:
-        visits: to each task; () where they are not needed, as with independent draws.
+        visits: to each branch of the tree of orders; () where they are not needed, as with independent draws.
         memory: what the scheme remembers.
     """
 
@@ -246,31 +239,22 @@ class _Walk:
 
     def __post_init__(self) -> None:
         request, moments = self.request, self.moments
-        self.law = request.law
-        self.dim, self.size, self.num_tasks = moments.dim, moments.size, request.problem.num_tasks
+        self.tree = Tree.of(request).drawn(request)  # no scheme that remembers has its clones in one branch
+        self.tasks, self.follows = self.tree.tasks, self.tree.chance is None or request.scheme.memory_law == "multiset"
+        self.dim, self.size = moments.dim, moments.size
         self.constants = self.size - self.dim
-        self.order: IntArray | None = made_run(request).order if isinstance(self.law, Fixed) else None
-        self.p = self.law.probabilities(view_of(request.problem)) if isinstance(self.law, Independent) else None
-        self.follows = self.p is None or request.scheme.memory_law == "multiset"
         n, tasks = self.size, self.geometry.num_learned
         counted = np.zeros((tasks if _counts(request) else 0, n, n))
-        start = _Group((0,) * self.num_tasks if self.follows else (), ())
+        start = _Group((0,) * len(self.tasks) if self.follows else (), ())
         self.groups = {start: _Moment(moments.second()[0], moments.doubts.first.copy(), counted)}
         rows = len(moments.squares[0])
         self.learnt, self.learnt_doubt = np.zeros(rows), np.zeros(rows)
         self.kept, self.kept_doubt = np.zeros(rows), np.zeros(rows)
 
     def chances(self, group: _Group) -> Array:
-        """The probability of each task to be learned next."""
-        if self.p is not None:
-            return self.p
-        if self.order is not None:
-            coming = self.order[self.k] if self.k < len(self.order) else -1
-            return np.asarray(np.arange(self.num_tasks) == coming, dtype=np.float64)
-        epoch, done = divmod(self.k, self.num_tasks)
-        if epoch and isinstance(self.law, Permutation):
-            return np.zeros(self.num_tasks)
-        return np.asarray((epoch + 1 - np.array(group.visits)) / (self.num_tasks - done), dtype=np.float64)
+        """The probability of each branch to be learned next."""
+        visits = np.array([group.visits], dtype=np.int64) if self.follows else np.zeros((1, len(self.tasks)), np.int64)
+        return np.asarray(self.tree.chances(visits, self.k)[0])
 
     def step(self) -> None:
         """Learn one more task."""
@@ -281,14 +265,15 @@ class _Walk:
             weights = self._by_direction(chances)
             self.learnt += weights * squares
             self.learnt_doubt += weights * doubts
-            for task in np.flatnonzero(chances).tolist():
+            for branch in np.flatnonzero(chances).tolist():
                 self.met += 1
-                after = self._after(moment, self._map(task, group.memory), task, float(chances[task]))
+                task = int(self.tasks[branch])
+                after = self._after(moment, self._map(task, group.memory), task, float(chances[branch]))
                 squares, doubts = self._read(after.second, after.error)
                 for own in self._blocks(int(self.geometry.index[task])):
                     self.kept[own] += squares[own]
                     self.kept_doubt[own] += doubts[own]
-                to = self._following(group, task)
+                to = self._following(group, branch)
                 if to not in following:
                     following[to] = after
                     continue
@@ -302,11 +287,11 @@ class _Walk:
         self.travelled += self._spread()
         self.k += 1
 
-    def _following(self, group: _Group, task: int) -> _Group:
+    def _following(self, group: _Group, branch: int) -> _Group:
         visits = group.visits
         if self.follows:
-            visits = (*visits[:task], visits[task] + 1, *visits[task + 1 :])
-        return _Group(visits, self.request.scheme.remember(self.geometry, group.memory, task))
+            visits = (*visits[:branch], visits[branch] + 1, *visits[branch + 1 :])
+        return _Group(visits, self.request.scheme.remember(self.geometry, group.memory, int(self.tasks[branch])))
 
     def _map(self, task: int, memory: Hashable) -> AffineStep:
         """The step on a task, in units of the moments; without a push where some w solves all tasks."""
@@ -369,10 +354,14 @@ class _Walk:
         tests = [task + self.geometry.num_learned] if self.geometry.held_out else []
         return [self.geometry.block(m) for m in (task, *tests)]
 
-    def _by_direction(self, tasks: Array) -> Array:
-        """For each direction, the sum over the tasks that it belongs to; held-out data count when their task does."""
-        each = np.bincount(self.geometry.index, tasks, self.geometry.num_distinct)
-        return np.asarray(each[self.moments.observer])
+    def _by_task(self, branches: Array) -> Array:
+        """For each distinct task, the sum over its branches."""
+        index = self.geometry.index[self.tasks]
+        return np.asarray(np.bincount(index, branches, self.geometry.num_distinct), dtype=np.float64)
+
+    def _by_direction(self, branches: Array) -> Array:
+        """For each direction, the sum over the branches of its task; held-out data count when their task does."""
+        return np.asarray(self._by_task(branches)[self.moments.observer])
 
     def reading(self, *, coming: bool) -> MomentReading:
         """The squares and sums that quantities are computed from; with `coming`, also those of the next task."""
@@ -398,14 +387,13 @@ class _Walk:
                 following[1] += weights * doubts
         if not self.follows:  # visits add up to k, so that the errors of all counted moments are at most k E
             visited[1] = self.k * now[1]
-        ahead = self.p if self.p is not None else np.full(self.num_tasks, 1 / self.num_tasks)
-        if self.order is not None:
-            visits = np.bincount(self.geometry.index[self.order[: self.k]], minlength=tasks).astype(np.float64)
-            ahead = self.chances(next(iter(self.groups)))
-        else:
-            visits = self.k * np.asarray(np.bincount(self.geometry.index, ahead, tasks), dtype=np.float64)
-        chance = np.asarray(np.bincount(self.geometry.index, ahead, tasks), dtype=np.float64)
-        over = (isinstance(self.law, Permutation) and self.k >= self.num_tasks) or not ahead.any()
+        order, many, of_first = self.tree.order, len(self.tasks), self.chances(next(iter(self.groups)))
+        ahead = np.full(many, 1 / many) if self.tree.chance is None else self.tree.chance  # expected, of any step
+        visits = self.k * self._by_task(ahead)
+        if order is not None:
+            visits = self._by_task(np.bincount(order[: self.k], minlength=many).astype(np.float64))
+            ahead = of_first
+        chance, over = self._by_task(ahead), not of_first.any()
         pair, zeros = (second[None], np.zeros((1, *second.shape))), np.zeros(tasks)
         spread, spread_doubt = moments.spread(pair, error[None])
         return MomentReading(
