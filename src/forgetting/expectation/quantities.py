@@ -307,6 +307,23 @@ def look_ahead(terms: Iterable[Term]) -> bool:
     return any(term.average == "next" for term in terms)
 
 
+def shares_of_unfitted(terms: Iterable[Term]) -> dict[tuple[Average, bool], float]:
+    """How often a sum of terms has what no w can fit: its mean over all tasks, over visits, or of the next task.
+
+    By that average, and whether it is that of held-out data. Terms for each task are left out. It cancels where one
+    term is subtracted from another.
+
+    >>> shares_of_unfitted(quantities.get("forgetting").terms())
+    {('visited', False): 0.0}
+    """
+    shares: dict[tuple[Average, bool], float] = {}
+    for term in terms:
+        if term.form.with_unfitted and term.average not in ("each", "error"):
+            average = "visited" if term.needs_steps and term.iterate == "last" else term.average
+            shares[average, term.held_out] = shares.get((average, term.held_out), 0.0) + term.coefficient
+    return shares
+
+
 def _taken_together(terms: Iterable[Term]) -> tuple[Term, ...]:
     """The terms with equal ones added up, and without those that cancel."""
     sums: dict[Term, float] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import EPS
@@ -19,7 +20,7 @@ from forgetting.expectation.engines.moment_map import Moments
 from forgetting.expectation.engines.step_tables import StepTables
 from forgetting.expectation.engines.two_float_moments import TwoFloatMoments
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.quantities import Term
+from forgetting.expectation.quantities import Term, look_ahead, shares_of_unfitted
 from forgetting.expectation.request import FOREVER, Request, steps_shown
 from forgetting.geometry import Geometry
 from forgetting.orderings.laws import Independent, Law
@@ -175,15 +176,17 @@ def refined(
 
 def sums_of_terms(
     request: Request,
-    moments: Moments,
+    moments: Moments | None,
     evaluate: Callable[[Term, IntArray], tuple[Array, Array]],
     limit: Callable[[Sequence[Term]], tuple[float, float]] | None = None,
+    over: NDArray[np.bool_] | None = None,
 ) -> tuple[Values, Values]:
     """Every quantity at the steps of a request, and its doubt, in float64.
 
-    `evaluate` gives a term at some steps without its coefficient, and its doubt; unless the term is for each task,
-    without what no w can fit, which cancels where one term is subtracted from another. `limit` gives the sum of terms
-    with one value, and its doubt, at k = inf.
+    `evaluate` gives a term at some steps without its coefficient, and its doubt. If `moments` of independent draws are
+    given, what no w can fit is left out of terms that are not for each task, and is added from there: it cancels where
+    one term is subtracted from another. `limit` gives the sum of terms with one value, and its doubt, at k = inf.
+    `over` says at which of the steps no task comes next.
     """
     values, doubts = {}, {}
     for quantity in request.quantities:
@@ -199,10 +202,13 @@ def sums_of_terms(
                 doubt[finite] += abs(term.coefficient) * off
             if limit is not None and np.any(own & endless):
                 value[endless], doubt[endless] = limit(terms)
-            left, doubt_of_left = _unfitted(moments, terms)
-            value[own], doubt[own] = value[own] + left, doubt[own] + doubt_of_left
+            if moments is not None:
+                left, doubt_of_left = _unfitted(moments, terms)
+                value[own], doubt[own] = value[own] + left, doubt[own] + doubt_of_left
         undefined = (request.steps == 0) & quantity.needs_steps
-        if not quantity.signed:  # a square; NaN is more than float64 can hold
+        if over is not None:
+            undefined = undefined | over & look_ahead(quantity.terms())
+        if quantity.quadratic and not quantity.signed:  # a square; NaN is more than float64 can hold
             value = np.where(np.isnan(value), np.inf, np.maximum(value, 0.0))
         doubt = np.where(np.isnan(doubt) | np.isinf(value), np.inf, doubt)
         value[undefined], doubt[undefined] = np.nan, np.nan
@@ -212,15 +218,10 @@ def sums_of_terms(
 
 def _unfitted(moments: Moments, terms: Sequence[Term]) -> tuple[float, float]:
     """The part of a sum of terms that no w can fit, which is the same at all steps, and a bound on its error."""
-    shares: dict[tuple[bool, bool], float] = {}
-    for term in terms:
-        if term.form.with_unfitted and term.average not in ("each", "error"):
-            key = term.average == "tasks", term.held_out
-            shares[key] = shares.get(key, 0.0) + term.coefficient
     geometry, value, doubt = moments.geometry, 0.0, 0.0
     left, off = moments.unexplained[0], moments.doubts.unexplained + 8 * EPS * moments.unexplained[0]
-    for (all_tasks, held_out), factor in shares.items():
-        share = geometry.counts / geometry.num_tasks if all_tasks else moments.probability[0]
+    for (average, held_out), factor in shares_of_unfitted(terms).items():
+        share = geometry.counts / geometry.num_tasks if average == "tasks" else moments.probability[0]
         share = of_held_out(geometry, share) if held_out else share
         value, doubt = value + factor * float(share @ left), doubt + abs(factor) * float(share @ off)
     return value, doubt

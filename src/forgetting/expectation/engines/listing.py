@@ -8,7 +8,7 @@ branch; schemes and forms of other kinds, which may tell them apart, are run in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from math import prod
@@ -25,7 +25,7 @@ from forgetting.dynamics.space import Reduced
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
 from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
-from forgetting.expectation.engines.exact import concluded, moment_map
+from forgetting.expectation.engines.exact import concluded, moment_map, sums_of_terms
 from forgetting.expectation.engines.order_tree import ENDLESS, Tree, countless, walks
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import values_of
@@ -266,7 +266,8 @@ class _Walk:
                 if block.t < self.last:
                     stack.extend(self.grown(block).parts(self.size))
                 report("orders", done, int(total) + 1)
-        return self.concluded()
+        over = np.array([self._over(k) for k in self.request.steps.tolist()])
+        return sums_of_terms(self.request, None, self.evaluate, over=over)
 
     @cached_property
     def size(self) -> int:
@@ -366,39 +367,18 @@ class _Walk:
 
     # ----------------------------------------------------------------------------------------------- quantities
 
-    def concluded(self) -> tuple[Values, Values]:
-        """The quantities from what was added up."""
-        values: Values = {}
-        doubts: Values = {}
-        for quantity in self.request.quantities:
-            pairs = [self._sum_of(quantity.after(1 if k == 1 else 2), k) for k in self.request.steps.tolist()]
-            shape = (self.request.problem.num_tasks,) if quantity.per_task else ()
-            nothing = np.full(shape, np.nan)
-            told = [
-                (nothing, nothing)
-                if quantity.needs_steps and k == 0
-                else tuple(np.broadcast_to(x, shape) for x in both)
-                for k, both in zip(self.request.steps.tolist(), pairs, strict=True)
-            ]
-            values[quantity.name] = np.stack([value for value, _ in told])
-            doubts[quantity.name] = np.stack([doubt for _, doubt in told])
-        return values, doubts
+    def evaluate(self, term: Term, steps: IntArray) -> tuple[Array, Array]:
+        """A term at some steps, without its coefficient, from what was added up, and a bound on its error."""
+        values, doubts = zip(*(self._evaluated(replace(term, coefficient=1.0), k) for k in steps.tolist()), strict=True)
+        return np.array(values), np.array(doubts)
 
-    def _sum_of(self, terms: Sequence[Term], k: int) -> tuple[Array, Array]:
-        """A sum of terms at step k, and a bound on its error."""
-        value, doubt = np.zeros(()), np.zeros(())
-        for term in terms:
-            plain = replace(term, coefficient=1.0)
-            if plain.average == "next" and self._over(k):
-                return np.full((), np.nan), np.full((), np.nan)
-            part, off = self._at(self.sums, plain, k), self._at(self.doubts, plain, k)
-            # weights are products of k probabilities, and sums of them are made in blocks
-            off = off + (k * (self.known + 4 * EPS) + 64 * EPS) * np.abs(part)
-            if plain.form.quadratic:  # NaN is more than float64 can hold
-                part = np.where(np.isnan(part), np.inf, part)
-            off = np.where(np.isfinite(part) & ~np.isnan(off), off, np.inf)
-            value, doubt = value + term.coefficient * part, doubt + abs(term.coefficient) * off
-        return value, doubt
+    def _evaluated(self, term: Term, k: int) -> tuple[Array, Array]:
+        part, off = self._at(self.sums, term, k), self._at(self.doubts, term, k)
+        # weights are products of k probabilities, and sums of them are made in blocks
+        off = off + (k * (self.known + 4 * EPS) + 64 * EPS) * np.abs(part)
+        if term.form.quadratic:  # NaN is more than float64 can hold
+            part = np.where(np.isnan(part), np.inf, part)
+        return part, np.where(np.isfinite(part) & ~np.isnan(off), off, np.inf)
 
     def _over(self, k: int) -> bool:
         """Whether no task comes after k steps."""
@@ -409,7 +389,10 @@ class _Walk:
     def _at(self, table: dict[Key, _Sum], term: Term, k: int) -> Array:
         """What was added up of a term at level k, or on the way to it."""
         if term.average not in ("learnt", "kept", "incremental"):
-            return table[term, k].value if (term, k) in table else np.zeros(())
+            return table[term, k].value if (term, k) in table else np.zeros(self._shape(term))
         first = 0 if term.average == "learnt" else 1
         parts = [table[term, t].value for t in range(first, first + k)]
         return np.asarray(np.sum(parts, axis=0) / max(k, 1))
+
+    def _shape(self, term: Term) -> tuple[int, ...]:
+        return (self.request.problem.num_tasks,) if term.average == "each" else ()

@@ -15,7 +15,7 @@ from forgetting.core.progress import track
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
 from forgetting.expectation.outcome import Values
-from forgetting.expectation.quantities import Average, Form, Quantity, Term, look_ahead
+from forgetting.expectation.quantities import Average, Form, Quantity, Term, look_ahead, shares_of_unfitted
 from forgetting.expectation.request import Request
 
 LOST = 1e-250  # a doubt below it is that of a 0: products of two floats below about 1e-270 lose their low parts
@@ -78,16 +78,12 @@ class _Conclusion:
             nothing = np.full(self.geometry.index.shape[: quantity.per_task], np.nan)
             return nothing, nothing
         parts: list[Bounded] = []
-        unfitted: dict[tuple[Average, bool], float] = {}  # what no w can fit cancels where it is in both terms
         for term in terms:
             seen = term.average, term.form, term.held_out, term.iterate
             if seen not in self.evaluated:
                 self.evaluated[seen] = self.evaluate(term)
             parts.append(_times(self.evaluated[seen], term.coefficient))
-            if term.form.with_unfitted and term.average not in ("each", "error"):
-                key = "visited" if term.needs_steps and term.iterate == "last" else term.average, term.held_out
-                unfitted[key] = unfitted.get(key, 0.0) + term.coefficient
-        for (average, held_out), coefficient in unfitted.items():
+        for (average, held_out), coefficient in shares_of_unfitted(terms).items():
             if coefficient and (self._left_over.value[0].any() or self._left_over.doubt.any()):
                 parts.append(_times(self._unfitted(average, held_out), coefficient))
         (high, low), doubt = reduce(_sum, parts) if parts else _zeros(self.geometry.index.shape[: quantity.per_task])
