@@ -21,6 +21,7 @@ from forgetting.expectation import (
     register_engine,
     register_quantity,
 )
+from forgetting.expectation.engines.exact import sums_of_terms
 from forgetting.orderings import laws
 
 GAUSSIAN = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
@@ -58,6 +59,52 @@ def all_orders():
     register_engine(AllOrders)
     yield
     engines.remove("all-orders")
+
+
+def test_an_engine_that_evaluates_terms_alone_has_every_sum_of_them():
+    class Terms(Engine):
+        """Means over all permutations of forms along runs; it knows terms, and no quantity."""
+
+        name = "terms-alone"
+
+        def covers(self, request):
+            return None if request.law == laws.Permutation() else f"it does not cover {request.ordering}"
+
+        def cost(self, request):
+            return Cost(1e3, 1e3)
+
+        def solve(self, request):
+            orders = [
+                fg.orderings.Explicit(order) for order in itertools.permutations(range(request.problem.num_tasks))
+            ]
+            runs = [fg.run(request.problem, order, request.last, request.scheme, w0=request.w0) for order in orders]
+            return Outcome("all orders", *sums_of_terms(request, None, lambda *asked: mean(runs, *asked)))
+
+    def mean(runs, term, steps):
+        values = [[form_of(run, term.form.along(run), term.average, k) for k in steps] for run in runs]
+        return np.mean(values, axis=0), np.full(np.shape(values)[1:], 1e-12)
+
+    def form_of(run, table, average, k):
+        tasks, t = run.order[:k], np.arange(k)
+        parts = {"tasks": table[k], "visited": table[k, tasks], "kept": table[t + 1, tasks], "learnt": table[t, tasks]}
+        return table[k] if average == "each" else np.sum(parts[average]) / max(len(parts[average]), 1)
+
+    register_engine(Terms)
+    try:
+        tasks, names = (
+            fg.families.gaussian(4, 6, 2, seed=0),
+            ("loss", "forgetting", "regret", "seen_loss", "task_losses"),
+        )
+        ours, exact = (
+            fg.expect(tasks, WOR, [0, 1, 3], fg.schemes.Ridge(0.3), quantities=names, method=method)
+            for method in ("terms-alone", "subsets")
+        )
+    finally:
+        engines.remove("terms-alone")
+    for name in names:
+        np.testing.assert_allclose(ours.values[name], exact.values[name], rtol=1e-9, atol=1e-12, err_msg=name)
+    assert ours.forgetting[1] == 0
+    assert np.isnan(ours.forgetting[0])
 
 
 def test_an_engine_from_outside_is_chosen_by_name_and_by_auto(all_orders):
