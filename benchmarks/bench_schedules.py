@@ -18,7 +18,7 @@ def main() -> None:
                 """Iterate second moments to k with so many digits, without what `refined` may add."""
                 request = ask(tasks, ordering, k, scheme(), quantities="loss").request
                 made = moments.moment_map(request, twofold=digits == 31)
-                return moments._iterate(made, request)
+                return moments.evaluated(request, made, moments.readings(made, request))
 
             race(
                 f"E loss at k = {k}, {digits} digits: ridge lam(t) against ridge (T={T}, d={d})",

@@ -15,7 +15,7 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import READING, reduction, seconds_of_run
 from forgetting.expectation.engines.error_bounds import two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined
-from forgetting.expectation.engines.moment_map import MomentReading, Moments, batches
+from forgetting.expectation.engines.moment_map import MomentReading, Moments
 from forgetting.expectation.engines.moment_readings import evaluated
 from forgetting.expectation.engines.run_bounds import RunBounds
 from forgetting.expectation.engines.single_runs import RunReading, made_run, squared_norms, values_of
@@ -93,17 +93,14 @@ def _products(request: Request) -> float:
 
 def _along(moments: Moments, order: IntArray, request: Request) -> Iterator[MomentReading]:
     """What is read at each step of one run through the distinct tasks of `order`."""
-    state = moments.begin(visits=False)
     tasks = moments.geometry.num_distinct
     nothing = np.zeros(tasks)
-    for k, part in batches(request.steps, moments, order):
-        moments.advance(state, part)
-        if k is not None:
-            counts = np.bincount(order[:k], minlength=tasks).astype(np.float64)
-            chance = None
-            if request.averages("next") and k < len(order):
-                chance = (np.arange(tasks) == order[k]).astype(np.float64), nothing
-            yield moments.reading(state, (counts, nothing), chance, certain=True)
+    for state in moments.states(request.steps, order):
+        counts = np.bincount(order[: state.steps], minlength=tasks).astype(np.float64)
+        chance = None
+        if request.averages("next") and state.steps < len(order):
+            chance = (np.arange(tasks) == order[state.steps]).astype(np.float64), nothing
+        yield moments.reading(state, (counts, nothing), chance, certain=True)
 
 
 def _decided(moments: TwoFloatMoments, request: Request, k: int) -> IntArray:

@@ -308,6 +308,23 @@ class Moments(ABC):
         turned = self.first[0].T, self.first[1].T
         return self.inner(turned, turned)
 
+    def states(self, steps: IntArray, order: IntArray | None = None, *, visits: bool = False) -> Iterator[State]:
+        """Yield the state at each of the steps, twice where a step is given twice; it goes on from there.
+
+        Along an order of distinct tasks, or with independent draws if it is left out. Steps are made in short batches,
+        so that an interrupt acts soon.
+        """
+        state, last = self.begin(visits=visits), int(steps[-1])
+        size = max(1, min(BATCH, int(1e6 / max(1, self.size**2 * len(self.squares[0])))))
+        drawn = np.full(size, -1, dtype=np.int64)
+        with progress_bar("moments") as report:
+            for k in steps.tolist():
+                while (done := state.steps) < k:
+                    cut = min(k, done - done % size + size)
+                    self.advance(state, drawn[: cut - done] if order is None else order[done:cut])
+                    report("moments", cut, last)
+                yield state
+
     def advance(self, state: State, order: IntArray) -> None:
         """Make a step for each entry of `order`: the distinct task to learn, or -1 for a drawn one."""
         single = self.averaged or self.watches
@@ -610,25 +627,6 @@ class Moments(ABC):
             return Squares((value, 0 * value), doubt)
         parts = two_floats().mul(*squares, *weights)
         return Squares(two_floats().total((parts[0].T, parts[1].T)), np.sum(weights[0] * doubts, axis=0))
-
-
-def batches(steps: IntArray, moments: Moments, order: IntArray | None = None) -> Iterator[tuple[int | None, IntArray]]:
-    """Parts of the order, cut at the steps to read at (k, else None); a step that is given twice comes twice.
-
-    Without an order all tasks are drawn (-1). Parts are short, so that an interrupt acts soon.
-    """
-    size = max(1, min(BATCH, int(1e6 / max(1, moments.size**2 * len(moments.squares[0])))))
-    drawn = np.full(size, -1, dtype=np.int64)
-    done, last = 0, int(steps[-1])
-    with progress_bar("moments") as report:
-        for k in steps.tolist():
-            reached = False
-            while not reached:
-                cut = min(k, done - done % size + size)
-                part = drawn[: cut - done] if order is None else order[done:cut]
-                done, reached = cut, cut == k
-                yield (k if reached else None), part
-                report("moments", cut, last)
 
 
 @cache

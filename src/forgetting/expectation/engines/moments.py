@@ -14,7 +14,7 @@ from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import seconds_of_moments
 from forgetting.expectation.engines.error_bounds import scaled
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
-from forgetting.expectation.engines.moment_map import MomentReading, Moments, batches
+from forgetting.expectation.engines.moment_map import MomentReading, Moments
 from forgetting.expectation.engines.moment_readings import evaluated
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.request import Request
@@ -40,7 +40,7 @@ class MomentsEngine(Engine):
 
     def solve(self, request: Request) -> Outcome:
         moments = moment_map(request, twofold=in_two_floats(request, _products(request)))
-        values, doubts = evaluated(request, moments, _iterate(moments, request))
+        values, doubts = evaluated(request, moments, readings(moments, request))
         constants = moments.size // (2 if moments.averaged else 1) - moments.dim
         more = f" and {constants} constants" if constants > 1 else ""
         detail = f"second moments of order {moments.dim}{more}, iterated"
@@ -57,17 +57,14 @@ def _products(request: Request) -> float:
     return float(request.last * products_of_step(request) * (1 + _counted(request)))
 
 
-def _iterate(moments: Moments, request: Request) -> Iterator[MomentReading]:
+def readings(moments: Moments, request: Request) -> Iterator[MomentReading]:
     """What is read at each step.
 
     For averages over visits, c_m(k) counts the visits to m and V_m(k) = E[c_m(k) z_k z_k^T] obeys
     V_m(k+1) = Q[V_m(k)] + p_m S_m W_k S_m^T, whence
     E F(k) = 1/k (sum_m E[c_m(k) L_m(w_k)] - sum_(t<=k) E[loss that the task learned at t kept]).
     """
-    state = moments.begin(visits=request.averages("visited"))
     chance = moments.probability if request.averages("next") else None
-    for k, order in batches(request.steps, moments):
-        moments.advance(state, order)
-        if k is not None:
-            visits = scaled(moments.probability, np.full(moments.geometry.num_distinct, float(k)))
-            yield moments.reading(state, visits, chance)
+    for state in moments.states(request.steps, visits=request.averages("visited")):
+        visits = scaled(moments.probability, np.full(moments.geometry.num_distinct, float(state.steps)))
+        yield moments.reading(state, visits, chance)
