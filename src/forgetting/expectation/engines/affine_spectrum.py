@@ -23,7 +23,7 @@ from forgetting.expectation.engines.affine_recursion import (
     diagonal_modes,
     reach,
 )
-from forgetting.expectation.engines.exact import of_held_out, sums_of_terms
+from forgetting.expectation.engines.exact import sums_of_terms, weights_of
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import differences, second_differences, stepped, unpack
 from forgetting.expectation.outcome import Values
@@ -93,18 +93,14 @@ class AffineSpectrum:
             total = self._visited(term.form, term.held_out).at(k)
             return self._in_user_units(term, Estimate(total.value / k, total.doubt / k), k)
         after_steps = term.average == "kept" and term.held_out
-        functional = self.affine.tests_after(term.form) if after_steps else self.affine.functional(self._weights(term))
+        functional = (
+            self.affine.tests_after(term.form)
+            if after_steps
+            else self.affine.functional(weights_of(self.affine.moments, term))
+        )
         seen = self._read(term, functional, k, summed=term.needs_steps and k < FOREVER)
         times = k if term.needs_steps and k < FOREVER else 1
         return self._in_user_units(term, Estimate(seen.value / times, seen.doubt / times), k)
-
-    def _weights(self, term: Term) -> Array:
-        """The weight of the square of each direction in a term with one value."""
-        moments, geometry = self.affine.moments, self.affine.moments.geometry
-        share = geometry.counts / geometry.num_tasks if term.average == "tasks" else moments.probability[0]
-        share = (of_held_out(geometry, share) if term.held_out else share)[geometry.owner]
-        left = (1 - moments.gains[0]) ** 2 if term.average == "kept" else 1.0
-        return np.asarray(share * left * moments.weights(term.form)[0])
 
     def _limit(self, terms: Sequence[Term]) -> tuple[float, float]:
         """The sum of terms with one value as k -> inf, where one functional knows what cancels."""
@@ -115,7 +111,10 @@ class AffineSpectrum:
                 value, doubt = value + term.coefficient * part, doubt + abs(term.coefficient) * off
             else:
                 together.append(term)
-        weights = sum((term.coefficient * self._weights(term) for term in together), np.zeros(len(self.affine.rows)))
+        weights = sum(
+            (term.coefficient * weights_of(self.affine.moments, term) for term in together),
+            np.zeros(len(self.affine.rows)),
+        )
         whole = self._weighted(tuple(together), weights)
         size = abs(whole.value)
         if np.any(weights > 0) and np.any(weights < 0):

@@ -222,12 +222,21 @@ def _unfitted(moments: Moments, terms: Sequence[Term]) -> tuple[float, float]:
     left, off = moments.unexplained[0], moments.doubts.unexplained + 8 * EPS * moments.unexplained[0]
     for (average, held_out), factor in shares_of_unfitted(terms).items():
         share = geometry.counts / geometry.num_tasks if average == "tasks" else moments.probability[0]
-        share = of_held_out(geometry, share) if held_out else share
+        share = _of_held_out(geometry, share) if held_out else share
         value, doubt = value + factor * float(share @ left), doubt + abs(factor) * float(share @ off)
     return value, doubt
 
 
-def of_held_out(geometry: Geometry, shares: Array) -> Array:
+def weights_of(moments: Moments, term: Term) -> Array:
+    """The weight of the square of each direction in a term with one value, under independent draws; twice the form."""
+    geometry = moments.geometry
+    share = geometry.counts / geometry.num_tasks if term.average == "tasks" else moments.probability[0]
+    share = (_of_held_out(geometry, share) if term.held_out else share)[geometry.owner]
+    left = (1 - moments.gains[0]) ** 2 if term.average == "kept" else 1.0
+    return np.asarray(share * left * moments.weights(term.form)[0])
+
+
+def _of_held_out(geometry: Geometry, shares: Array) -> Array:
     """Shares of distinct tasks, moved from the tasks to their held-out data."""
     half = geometry.num_learned
     return np.concatenate([0 * shares[:half], shares[:half]])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from forgetting.expectation.engines.costs import (
     seconds_of_visits,
 )
 from forgetting.expectation.engines.decimal_moments import TINIEST
-from forgetting.expectation.engines.exact import concluded, float64_map, refusal, sums_of_terms
+from forgetting.expectation.engines.exact import concluded, float64_map, refusal, sums_of_terms, weights_of
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import (
     Ritz,
@@ -49,7 +49,7 @@ from forgetting.expectation.engines.powers import (
     stepped,
 )
 from forgetting.expectation.outcome import Outcome, Values
-from forgetting.expectation.quantities import Form, Term
+from forgetting.expectation.quantities import Average, Form, Term
 from forgetting.expectation.request import FOREVER, Request
 from forgetting.orderings.laws import Independent
 
@@ -187,9 +187,6 @@ def _solve(request: Request, moments: Float64Moments) -> tuple[Values, Values, s
     return _Spectrum(request, moments, diagonalise(moments)).solve()
 
 
-Kind = Literal["error", "tasks", "each", "drawn", "kept"]  # "drawn" is the form of the task that is drawn
-
-
 class _Spectrum:
     """The quantities of one request from the spectrum of Q: by diagonalisation if a factor is given, or by Lanczos."""
 
@@ -197,7 +194,7 @@ class _Spectrum:
         self.request, self.moments, self.factor, self.steps = request, moments, factor, request.steps
         self.start = self._packed(moments.second()[0] * moments.unit**2)
         after_one = [term for quantity in request.quantities for term in quantity.after(1) if 1 in request.steps]
-        self.functionals = {_key(term): self._functional(*_key(term)) for term in (*request.terms, *after_one)}
+        self.functionals = {term: self._functional(term) for term in map(_read, (*request.terms, *after_one))}
         self.main = self.ritz(self.start, moments.device.xp.concat(list(self.functionals.values()), axis=0))
         self.visits: dict[Form, tuple[Array, Array]] = {}  # at all steps but 1
 
@@ -223,29 +220,21 @@ class _Spectrum:
             raise _UnsettledError
         return ritz
 
-    def _functional(self, form: Form, kind: Kind) -> Any:
+    def _functional(self, term: Term) -> Any:
         """Packed matrices, one per row, whose inner product with E z z^T is a value at w_k (or just after a step)."""
-        device = self.moments.device
-        moments, geometry = self.moments, self.moments.geometry
-        owner, weights = geometry.owner, moments.weights(form)[0]
+        device, moments = self.moments.device, self.moments
 
-        def packed(share: Array, which: slice = slice(None)) -> Any:
-            """sum_i share_i weight_i b_i b_i^T / 2, over some of the directions i."""
+        def packed(weights: Array, which: slice = slice(None)) -> Any:
+            """sum_i weight_i b_i b_i^T / 2, over some of the directions i."""
             rows = device.put(moments.right[0][which])
-            return pack((rows.T * device.put(0.5 * share[which] * weights[which])) @ rows, device)
+            return pack((rows.T * device.put(0.5 * weights[which])) @ rows, device)
 
-        match kind:
-            case "error":
-                return self._packed(np.eye(moments.size))[None, :]
-            case "tasks":
-                return packed((geometry.counts / geometry.num_tasks)[owner])[None, :]
-            case "each":
-                ones = np.ones(len(owner))
-                return device.xp.stack([packed(ones, geometry.block(m)) for m in range(geometry.num_distinct)])
-            case "drawn":
-                return packed(moments.probability[0][owner])[None, :]
-            case "kept":
-                return packed(moments.probability[0][owner] * (1 - moments.gains[0]) ** 2)[None, :]
+        if term.average == "error":
+            return self._packed(np.eye(moments.size))[None, :]
+        if term.average != "each":
+            return packed(weights_of(moments, term))[None, :]
+        each = [moments.geometry.block(m) for m in range(moments.geometry.num_distinct)]
+        return device.xp.stack([packed(moments.weights(term.form)[0], block) for block in each])
 
     def evaluate(self, term: Term, steps: IntArray) -> tuple[Array, Array]:
         """A term at some steps, without its coefficient, and an estimate of its error."""
@@ -256,7 +245,7 @@ class _Spectrum:
             if term.average == "visited":
                 value, doubt = self._visited(term.form, steps)
             else:
-                value, doubt = self._evaluated(_key(term), steps, summed=term.needs_steps)
+                value, doubt = self._evaluated(_read(term), steps, summed=term.needs_steps)
                 several = index if term.average == "each" else 0
                 value, doubt = value[:, several], doubt[:, several]
             if term.needs_steps:
@@ -268,9 +257,9 @@ class _Spectrum:
             doubt = doubt + self.moments.doubts.unexplained[index] + 8 * EPS * left
         return value + left, doubt
 
-    def _evaluated(self, key: tuple[Form, Kind], steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
+    def _evaluated(self, term: Term, steps: IntArray, *, summed: bool) -> tuple[Array, Array]:
         device = self.moments.device
-        against = self.functionals[key]
+        against = self.functionals[term]
         inner = device.take(against @ self.main.basis.T) * self.main.weights
         norm = device.xp.linalg.vector_norm
         size = device.take(norm(against, axis=1)) * float(norm(self.start))
@@ -278,19 +267,17 @@ class _Spectrum:
 
     def _visited(self, form: Form, steps: IntArray) -> tuple[Array, Array]:
         if form not in self.visits:
-            forms = self.functionals[form, "each"]
+            forms = self.functionals[Term("each", form)]
             self.visits[form] = _visited(
                 self.moments, self.main, self.start, forms, self.ritz, steps, shared=self.factor is not None
             )
         return self.visits[form]
 
 
-def _key(term: Term) -> tuple[Form, Kind]:
-    """The functional that a term is computed from."""
-    match term.average:
-        case "error" | "tasks" | "each" | "kept":
-            return term.form, term.average
-    return term.form, "each" if term.average == "visited" else "drawn"
+def _read(term: Term) -> Term:
+    """The term from whose functional another one is read: a visit is to each task, and the next task is drawn, too."""
+    same: dict[Average, Average] = {"visited": "each", "next": "learnt"}
+    return replace(term, average=same.get(term.average, term.average), coefficient=1.0)
 
 
 def decay(moments: SelfAdjoint) -> float:
