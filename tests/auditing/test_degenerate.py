@@ -8,7 +8,7 @@ import pytest
 import forgetting as fg
 from forgetting.auditing import digits
 from forgetting.auditing.findings import LAMBDAS, last_task_share
-from forgetting.auditing.sentences import ordered
+from forgetting.auditing.words import ordered
 
 O = fg.orderings  # noqa: E741
 

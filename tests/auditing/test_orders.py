@@ -8,8 +8,8 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import search_orders
+from forgetting.auditing.opening import _place
 from forgetting.auditing.orders import order_value
-from forgetting.auditing.sentences import _place
 from forgetting.core.arrangements import count_orders
 from forgetting.errors import InvalidInputError, NotSupportedError
 from forgetting.studies import Study

@@ -9,7 +9,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.auditing import Audit, digits
-from forgetting.auditing.page import _shows_something
+from forgetting.auditing.audit_figures import _shows_something
 from forgetting.cli import run_app
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.figures.drawing import pictures

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from forgetting.auditing.sentences import capital, percent, rate
+from forgetting.auditing.distribution import distribution
+from forgetting.auditing.words import between, capital, percent, points, rate
 from forgetting.core.text import joined, large, one_line
 from forgetting.expectation.intervals import LEVELS
-from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
+from forgetting.figures.items import Curves, Item, Matrix, Series, Table
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
@@ -40,16 +41,6 @@ def _spread(audit: ClassOrderAudit) -> float:
     return abs(audit.measures[0].best.value - audit.measures[0].worst.value)
 
 
-def _points(difference: float) -> str:
-    """A difference of shares in percentage points, two digits of it.
-
-    >>> _points(0.0118), _points(0.123), _points(0.0)
-    ('1.2 points', '12 points', '0 points')
-    """
-    value = 100 * difference
-    return f"{value:.2g} points" if abs(value) < 10 else f"{value:.0f} points"
-
-
 def _all(audit: ClassOrderAudit) -> str:
     return f"all {audit.num_orders:,} class orders" if audit.exact else f"{audit.drawn:,} random class orders"
 
@@ -61,9 +52,9 @@ def _dependence(audit: ClassOrderAudit) -> str:
     if _spread(audit) <= EQUAL:
         return f"The class order does not matter: the final accuracy ({rows}) is {rate(high)} in {_all(audit)}."
     verb = "hardly depends" if high - low < POINT else "depends"
-    sd = _points(final.sd)
+    sd = points(final.sd)
     if not audit.exact:
-        sd += f", at most {_points(final.sd_interval[1])} with 99 % confidence"
+        sd += f", at most {points(final.sd_interval[1])} with 99 % confidence"
     spread = f"it is {rate(final.mean)} on average, from {rate(low)} to {rate(high)}, with a standard deviation of {sd}"
     extremes = "" if audit.exact else (
         f"; the two extremes were found by a search that tried {audit.searched:,} more, and others may lie beyond"
@@ -91,7 +82,7 @@ def _few(audit: ClassOrderAudit) -> str:
         f"Three random class orders, as papers average them: mean +- standard deviation misses the mean over class "
         f"orders in {percent(1 - few.sd_covers, 1.0)} of cases, the standard deviation is less than half the true one "
         f"in {percent(few.halved, 1.0)}, and a t-interval (95 %), which holds the mean in "
-        f"{percent(few.t_covers, 1.0)}, is {_points(few.t_width)} wide to each side."
+        f"{percent(few.t_covers, 1.0)}, is {points(few.t_width)} wide to each side."
     )
 
 
@@ -145,27 +136,19 @@ def _words(audit: ClassOrderAudit, found: FoundClassOrder) -> str:
 
 
 def histogram(audit: ClassOrderAudit) -> Curves:
-    """The distribution of the final accuracy, with the extremes, the mean, the given order, and three seeds."""
+    """The distribution of the final accuracy, with the extremes, the mean and the given order."""
     final = audit.measures[0]
-    edges = 100 * np.linspace(*final.edges, len(final.shares) + 1)
-    share = 100 * np.array(final.shares)
-    air = edges[1] - edges[0]
-    x = np.concatenate([[edges[0] - air], np.repeat(edges, 2), [edges[-1] + air]])
-    y = np.concatenate([[0.0, 0.0], np.repeat(share, 2), [0.0, 0.0]])
-    top = 1.08 * float(share.max())
     marks = [("best", final.best.value), ("worst", final.worst.value), ("mean", final.mean)]
     if audit.given is not None:
         marks.append(("given order", audit.given.value))
-    series = [Series("class orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
-    for group, (name, value) in enumerate(marks, 1):
-        place, role = 100 * value, "reference" if name == "mean" else "exact"
-        label = f"{name}, {rate(value)}"
-        series.append(Series(name, (place, place), (0.0, top), role=role, group=group, label=label))  # type: ignore[arg-type]
-    title = f"Final accuracy over {_all(audit)}"
-    return Curves(
-        "distribution", capital(title), "", "final accuracy, %", "class orders, %", tuple(series), xlog=False,
-        ylog=False,
-    )  # fmt: skip
+    return distribution(
+        "class orders",
+        capital(f"Final accuracy over {_all(audit)}"),
+        "final accuracy, %",
+        100 * np.linspace(*final.edges, len(final.shares) + 1),
+        np.array(final.shares),
+        [(name, 100 * value, rate(value)) for name, value in marks],
+    )
 
 
 def along(audit: ClassOrderAudit) -> Curves:
@@ -253,7 +236,7 @@ def _short(value: Any) -> Any:
 
 
 def _ends(interval: Sequence[float]) -> str:
-    return f"{100 * interval[0]:.2f} to {100 * interval[1]:.2f}"
+    return between(interval[0], interval[1], 2)
 
 
 def _extremes(audit: ClassOrderAudit) -> Section:

@@ -18,7 +18,7 @@ from forgetting.auditing.class_order_result import (
     PairEffect,
     PlaceEffect,
 )
-from forgetting.auditing.class_scores import MEASURES, ClassLearner, MeasuredOrders
+from forgetting.auditing.class_scores import MEASURES, ClassLearner, MeasuredClassOrders
 from forgetting.auditing.kinds import audits
 from forgetting.auditing.order_search import climb_from
 from forgetting.auditing.orders import extreme_order
@@ -144,8 +144,8 @@ def _measure(
     names: Sequence[str],
     at: int,
     values: Array,
-    tried: MeasuredOrders,
-    own: MeasuredOrders | None,
+    tried: MeasuredClassOrders,
+    own: MeasuredClassOrders | None,
     exact: bool,
 ) -> ClassOrderMeasure:
     """The distribution of a measure over class orders, from all of them or from independent draws."""
@@ -189,7 +189,7 @@ def _sd_interval(values: Array, ends: Range) -> Range:
     return math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
 
 
-def _found(names: Sequence[str], tried: MeasuredOrders, row: int, at: int, tied: int) -> FoundClassOrder:
+def _found(names: Sequence[str], tried: MeasuredClassOrders, row: int, at: int, tied: int) -> FoundClassOrder:
     """A class order that was tried, with a measure and its accuracies along the way."""
     order = tuple(names[code] for code in tried.codes[row].tolist())
     return FoundClassOrder(order, float(tried.values[row, at]), tied, tuple(tried.seen[row].tolist()))
@@ -214,7 +214,9 @@ def _few_seeds(measure: ClassOrderMeasure, values: Array, rng: np.random.Generat
 # ------------------------------------------------------------------------------------------------------------ extremes
 
 
-def _with_searched(learner: ClassLearner, drawn: MeasuredOrders, most: int, rng: np.random.Generator) -> MeasuredOrders:
+def _with_searched(
+    learner: ClassLearner, drawn: MeasuredClassOrders, most: int, rng: np.random.Generator
+) -> MeasuredClassOrders:
     """The drawn class orders, and those that a search for the extremes of final accuracy tried."""
     tried = [drawn]
 
@@ -223,7 +225,7 @@ def _with_searched(learner: ClassLearner, drawn: MeasuredOrders, most: int, rng:
         return tried[-1].values[:, 0]
 
     search_class_orders(learner.splits, learn, drawn.codes, drawn.values[:, 0], most, rng)
-    return MeasuredOrders.joined(tried)
+    return MeasuredClassOrders.joined(tried)
 
 
 def search_class_orders(

@@ -118,7 +118,7 @@ class ClassScores:
         )
 
 
-class MeasuredOrders(NamedTuple):
+class MeasuredClassOrders(NamedTuple):
     """Class orders by the numbers of their classes, (n, len(MEASURES)) measures, and (n, T) accuracies of rows seen."""
 
     codes: IntArray
@@ -126,7 +126,7 @@ class MeasuredOrders(NamedTuple):
     seen: Array
 
     @classmethod
-    def joined(cls, parts: Sequence[MeasuredOrders]) -> MeasuredOrders:
+    def joined(cls, parts: Sequence[MeasuredClassOrders]) -> MeasuredClassOrders:
         """The class orders of several parts."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -218,12 +218,12 @@ class ClassLearner:
 
     # ---------------------------------------------------------------------------------------------------- learning
 
-    def measured(self, codes: IntArray) -> MeasuredOrders:
+    def measured(self, codes: IntArray) -> MeasuredClassOrders:
         """Every measure of class orders, by the numbers of their classes, and the accuracy of the rows seen so far."""
         parts = [(part.values, part.seen) for part in self._parts(codes)]
         empty = np.empty((0, len(MEASURES))), np.empty((0, self.splits.num_tasks))
         values, seen = (np.concatenate(columns) for columns in zip(*(parts or [empty]), strict=True))
-        return MeasuredOrders(codes, values, seen)
+        return MeasuredClassOrders(codes, values, seen)
 
     def scores(self, codes: IntArray) -> ClassScores:
         """The accuracies of class orders, by the numbers of their classes, after each of their tasks."""

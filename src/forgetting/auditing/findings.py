@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from forgetting.auditing.preparation import Prepared, apply_features, subsample_rows
+from forgetting.auditing.words import called
 from forgetting.core.arrays import Array, IntArray
-from forgetting.core.text import one_line
 from forgetting.dynamics.loop import run
 from forgetting.orderings import Explicit
 from forgetting.schemes import Ridge, Scheme
@@ -147,16 +147,6 @@ def _large_task(prepared: Prepared, tasks: LinearTasks) -> Iterator[Case]:
             f"One task is far larger than the others, {called(tasks.names[task])} ({' and '.join(marks)}), and decides "
             f"most of what is measured: {remedy}.",
         )
-
-
-def called(name: str) -> str:
-    """The name of a task in a sentence, quoted unless it is a number.
-
-    >>> called("3"), called("left eye")
-    ('task 3', "task 'left eye'")
-    """
-    line = one_line(name)
-    return f"task {line}" if line.isdigit() else f"task '{line}'"
 
 
 def _big(value: float) -> str:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forgetting.auditing.distribution import distribution
 from forgetting.auditing.order_statistics import LEVELS, PARTS
-from forgetting.auditing.sentences import percent
+from forgetting.auditing.words import percent
 from forgetting.core.text import joined, one_line
 from forgetting.errors import NotSupportedError
-from forgetting.figures.items import Curves, Item, Matrix, Series, Table, column
+from forgetting.figures.items import Curves, Item, Matrix, Table, column
 from forgetting.report.document import Report, Section
 from forgetting.report.provenance import versions
 
@@ -99,23 +100,13 @@ def histogram(landscape: Landscape, order: Any = None) -> Curves:
     if high - low <= 1e-9 * max(abs(low), abs(high)):  # all orders alike
         low, high = low - 0.5 * max(abs(low), 1.0), high + 0.5 * max(abs(high), 1.0)
     counts, edges = np.histogram(values, int(np.clip(np.sqrt(len(values)), 6, BINS)), (low, high))
-    share = 100.0 * counts / len(values)
-    air = edges[1] - edges[0]  # an empty bar at each end, so that marks at the ends are seen
-    x = np.concatenate([[edges[0] - air], np.repeat(edges, 2), [edges[-1] + air]])
-    y = np.concatenate([[0.0, 0.0], np.repeat(share, 2), [0.0, 0.0]])
-    top = 1.08 * float(share.max())
     marks = [("best", spread.best.value), ("worst", spread.worst.value), ("mean over orders", spread.mean)]
     if order is not None:
         row = landscape.row(order)
         marks.append((f"order {_words(landscape.permutations[row].tolist())}", float(values[row])))
-    series = [Series("orders", column(x), column(y), (0.0,) * len(x), column(y), group=0)]
-    for group, (name, value) in enumerate(marks, 1):
-        role: Any = "reference" if name == "mean over orders" else "exact"
-        series.append(
-            Series(name, (value, value), (0.0, top), role=role, group=group, label=f"{name}, {value:.4g}")
-        )  # fmt: skip
     label = f"{landscape.quantity}{', mean over seeds' if landscape.num_seeds > 1 else ''}"
-    return Curves("distribution", landscape.headline, "", label, "orders, %", tuple(series), xlog=False, ylog=False)
+    said = [(name, value, f"{value:.4g}") for name, value in marks]
+    return distribution("orders", landscape.headline, label, edges, counts / len(values), said)
 
 
 def positions(landscape: Landscape) -> Matrix | None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from forgetting.auditing.all_rows import AllRows
+from forgetting.auditing.audit_figures import along
 from forgetting.auditing.duplicates import Duplicate
 from forgetting.auditing.findings import Case, Fit
 from forgetting.auditing.landscape_files import write_values
@@ -18,7 +19,7 @@ from forgetting.auditing.landscapes import MOST_RUNS, Landscape, arrays_of
 from forgetting.auditing.measures import Measure
 from forgetting.auditing.order_search import OrderSearch
 from forgetting.auditing.ordering_values import Guarantee, OrderingRow, Pass, Split
-from forgetting.auditing.page import along, report_of, text_of
+from forgetting.auditing.page import report_of, text_of
 from forgetting.auditing.replay import ReplayTable
 from forgetting.auditing.sentences import say
 from forgetting.auditing.task_rows import Outlier, TaskRow
