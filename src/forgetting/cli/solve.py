@@ -13,6 +13,7 @@ import typer
 import forgetting as fg
 from forgetting.cli.options import VIOLATED, Force, Json
 from forgetting.cli.output import Output, computing, result
+from forgetting.core.registry import value_in
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import kept
 from forgetting.files.matrices import read_matrix
@@ -54,7 +55,7 @@ def solve_command(
         typer.Option("--ordering", "-o", help=f"{', '.join(orderings)}. [default: one random order, repeated]"),
     ] = None,
     relaxation: Annotated[
-        str, typer.Option(help="The factor of every step, 0 to 2; auto reads it off the noise.")
+        str, typer.Option(help="The factor of every step, 0 to 2; with commas, of each epoch; auto: by the noise.")
     ] = "1.0",
     method: Annotated[str, typer.Option(help=f"auto, {', '.join(METHODS)}: {MEANING}")] = "auto",
     average: Annotated[
@@ -104,8 +105,8 @@ def solve_command(
         kept.append(f"the same command goes on from {checkpoint}")
     with computing():
         solution = fg.solve(
-            matrix, b, tol, maxiter, start, damp, blocks_from(blocks), ordering, relaxation_from(relaxation), seed,
-            memory=memory, checkpoint=checkpoint, method=method, average=average_from(average),
+            matrix, b, tol, maxiter, start, damp, value_in(blocks), ordering, value_in(relaxation), seed,
+            memory=memory, checkpoint=checkpoint, method=method, average=value_in(average),
             bounds=bounds_from(bounds, nonnegative), seconds=seconds, noise=noise_from(noise), stop=stop,
         )  # fmt: skip
     report = result(
@@ -146,29 +147,6 @@ def facts(solution: Solution) -> dict[str, Any]:
     return {name: getattr(solution, name) for name in FACTS} | {"guarantee": vars(solution.guarantee.promise)}
 
 
-def blocks_from(word: str) -> str | int:
-    """The blocks that a word asks for: "auto", "rows" or a number of rows.
-
-    >>> blocks_from("rows"), blocks_from("64")
-    ('rows', 64)
-    """
-    return int(word) if word.isdecimal() else word
-
-
-def relaxation_from(word: str) -> Any:
-    """The relaxation that a word asks for: "auto" or a number.
-
-    >>> relaxation_from("auto"), relaxation_from("0.5")
-    ('auto', 0.5)
-    """
-    if word == "auto":
-        return word
-    number = parse_number(word)
-    if number is None:
-        raise InvalidInputError(f"--relaxation: expected a number, or auto, got {word!r:.40}")
-    return number
-
-
 def noise_from(word: str | None) -> Any:
     """The noise that a word asks for: a standard deviation, or per cent of the norm of b.
 
@@ -181,17 +159,6 @@ def noise_from(word: str | None) -> Any:
     if number is None:
         raise InvalidInputError(f"--noise: expected a number such as 0.1 or 5%, got {word!r:.40}")
     return ("relative", number / 100) if word.endswith("%") else number
-
-
-def average_from(word: str) -> Any:
-    """The number of blocks that step at once, or "all".
-
-    >>> average_from("all"), average_from("4")
-    ('all', 4)
-    """
-    if word != "all" and not word.isdecimal():
-        raise InvalidInputError(f"--average: expected a number of blocks, or all, got {word!r:.40}")
-    return word if word == "all" else int(word)
 
 
 def bounds_from(words: str | None, nonnegative: bool = False) -> tuple[float, float] | None:

@@ -271,12 +271,16 @@ def values_in(words: Iterable[str]) -> dict[str, Any]:
             raise InvalidInputError(f"expected name=value, got {word!r}")
         if name in values:
             raise InvalidInputError(f"{name} is given twice")
-        values[name] = _value(text)
+        values[name] = value_in(text)
     return values
 
 
-def _value(text: str) -> Any:
-    """The number, list or truth value that a text spells; else the text itself."""
+def value_in(text: str) -> Any:
+    """The number, list or truth value that a text spells; else the text itself.
+
+    >>> value_in("64"), value_in("0.5,0.4"), value_in("auto")
+    (64, (0.5, 0.4), 'auto')
+    """
     if text.lower() in ("true", "false", "none"):
         return {"true": True, "false": False, "none": None}[text.lower()]
     try:
