@@ -264,6 +264,7 @@ READERS = (  # the modules that read what others wrote
     "files/records.py",
     "files/matrices.py",
     "files/row_sources.py",
+    "files/matrix_sources.py",
     "files/tables.py",
     "files/table_files.py",
     "files/parquet_rows.py",

@@ -11,7 +11,8 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, MemoryLimitError, NotSupportedError, ProblemFileError
-from forgetting.files.row_sources import as_source, block_starts
+from forgetting.files.matrix_sources import as_source
+from forgetting.files.row_sources import block_starts
 from forgetting.solver.loop import Loop
 from forgetting.solver.pairs import opened
 from forgetting.solver.rows import Rows

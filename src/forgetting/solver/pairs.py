@@ -17,7 +17,8 @@ from forgetting.core.memory import require_memory
 from forgetting.core.numerical import SQUARED
 from forgetting.errors import InvalidInputError
 from forgetting.files.matrices import COMPLEX, as_matrix, read_matrix
-from forgetting.files.row_sources import RowSource, as_source, is_read_whole, sampled_rows
+from forgetting.files.matrix_sources import as_source, is_read_whole
+from forgetting.files.row_sources import RowSource, sampled_rows
 from forgetting.solver.rows import Rows, as_rows
 
 

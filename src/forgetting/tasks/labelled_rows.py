@@ -19,11 +19,7 @@ from forgetting.core.memory import require_memory
 from forgetting.core.text import nearest
 from forgetting.errors import InvalidInputError, ProblemFileError
 from forgetting.files.matrices import as_matrix, read_matrix
-from forgetting.files.parquet_rows import ParquetColumns, groups_in
-from forgetting.files.row_sources import (
-    FolderRows,
-    MemoryRows,
-    RowSource,
+from forgetting.files.matrix_sources import (
     as_damage,
     as_source,
     home_of,
@@ -32,6 +28,8 @@ from forgetting.files.row_sources import (
     names_in,
     sliced,
 )
+from forgetting.files.parquet_rows import ParquetColumns, groups_in
+from forgetting.files.row_sources import FolderRows, MemoryRows, RowSource
 
 
 class LabelledBlock(NamedTuple):
