@@ -146,7 +146,7 @@ def histogram(audit: ClassOrderAudit) -> Curves:
         capital(f"Final accuracy over {_all(audit)}"),
         "final accuracy, %",
         100 * np.linspace(*final.edges, len(final.shares) + 1),
-        np.array(final.shares),
+        100 * np.array(final.shares),
         [(name, 100 * value, rate(value)) for name, value in marks],
     )
 

@@ -11,20 +11,21 @@ from forgetting.figures.items import Curves, Role, Series, column
 
 
 def distribution(
-    name: str, title: str, xlabel: str, edges: Array, shares: Array, marks: Sequence[tuple[str, float, str]]
+    name: str, title: str, xlabel: str, edges: Array, heights: Array, marks: Sequence[tuple[str, float, str]]
 ) -> Curves:
-    """Bars with these edges, and lines at marks: a name, a place, and its value in words; a mean is a reference.
+    """Bars with these edges and heights (per cent of all orders), and lines at marks.
 
-    An empty bar at each end lets marks at the ends be seen.
+    A mark is a name, a place, and its value in words; a mean is a reference. An empty bar at each end lets marks there
+    be seen.
 
-    >>> figure = distribution("orders", "Losses", "loss", np.array([0.0, 1.0]), np.array([1.0]), [("best", 0.0, "0")])
+    >>> figure = distribution("orders", "Losses", "loss", np.array([0.0, 1.0]), np.array([9.0]), [("best", 0.0, "0")])
     >>> [series.label for series in figure.series], figure.series[0].x
     (['', 'best, 0'], (-1.0, 0.0, 0.0, 1.0, 1.0, 2.0))
     """
-    share, air = 100.0 * shares, edges[1] - edges[0]
+    air = edges[1] - edges[0]
     x = column(np.concatenate([[edges[0] - air], np.repeat(edges, 2), [edges[-1] + air]]))
-    y = column(np.concatenate([[0.0, 0.0], np.repeat(share, 2), [0.0, 0.0]]))
-    top = 1.08 * float(share.max())
+    y = column(np.concatenate([[0.0, 0.0], np.repeat(heights, 2), [0.0, 0.0]]))
+    top = 1.08 * float(heights.max())
     series = [Series(name, x, y, (0.0,) * len(x), y, group=0)]
     for group, (word, place, value) in enumerate(marks, 1):
         role: Role = "reference" if word.startswith("mean") else "exact"

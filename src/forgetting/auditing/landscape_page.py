@@ -106,7 +106,7 @@ def histogram(landscape: Landscape, order: Any = None) -> Curves:
         marks.append((f"order {_words(landscape.permutations[row].tolist())}", float(values[row])))
     label = f"{landscape.quantity}{', mean over seeds' if landscape.num_seeds > 1 else ''}"
     said = [(name, value, f"{value:.4g}") for name, value in marks]
-    return distribution("orders", landscape.headline, label, edges, counts / len(values), said)
+    return distribution("orders", landscape.headline, label, edges, 100.0 * counts / len(values), said)
 
 
 def positions(landscape: Landscape) -> Matrix | None:

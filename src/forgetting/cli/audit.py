@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ import numpy as np
 import typer
 
 from forgetting.cli.options import Force, Json, Scheme, grouped_options
-from forgetting.cli.output import Content, Output, tell, terminal_width, working
+from forgetting.cli.output import Output, tell, working
 from forgetting.cli.problems import DEFAULT, Source, is_file
 from forgetting.core.registry import call_with, values_in
 from forgetting.core.text import nearest, one_line
@@ -23,7 +22,6 @@ from forgetting.files.outputs import check_output
 from forgetting.tasks import Problem
 
 if TYPE_CHECKING:
-    from forgetting.auditing import Audit, ClassOrderAudit, MatrixAudit
     from forgetting.tasks.class_splits import ClassSplits
 
 SOURCES = ("digits", "mnist")
@@ -147,20 +145,7 @@ def audit_command(
         np.savez_compressed(content, **landscape_arrays(result))
         return content.getvalue()
 
-    _give(result, output, {} if landscape is None else {landscape: orders})
-
-
-def _give(
-    result: Audit | ClassOrderAudit | MatrixAudit, output: Output, files: dict[Path, Content] | None = None
-) -> None:
-    """Give an audit: as text, as JSON, or as a file of any ending; and other `files`."""
-    from forgetting.report.saving import ENDINGS, file_content
-
-    data, out = partial(result.to_json, indent=1), output.out
-    contents: dict[str, Content] = {".json": lambda: f"{data()}\n", ".txt": lambda: f"{result}\n"}
-    if out is not None:
-        contents = {ending: lambda: file_content(result.to_report(), out) for ending in ENDINGS} | contents
-    output.give(lambda: [result.to_text(terminal_width())], data, contents, files)
+    output.emit_page(result, {} if landscape is None else {landscape: orders})
 
 
 def load_tasks(source: Source) -> tuple[Problem, str]:
@@ -202,7 +187,7 @@ def audit_class_orders(
             splits, order=order, scheme=scheme, seed=source.seed or 0, title=one_line(Path(words[0]).name),
             progress=step,
         )  # fmt: skip
-    _give(result, output)
+    output.emit_page(result)
 
 
 def load_classes(words: Sequence[str], source: Source, tasks: str, test: str | None) -> ClassSplits:
@@ -321,4 +306,4 @@ def audit_matrices(files: list[str], words: Sequence[str], context: typer.Contex
         return AccuracyMatrices.load(files, classifier=classifier, stream=stream)
 
     matrices = call_with(read, values_in([word for word in words if word not in files]), files[0])
-    _give(audit(matrices), output)
+    output.emit_page(audit(matrices))

@@ -23,6 +23,7 @@ from forgetting.files.outputs import write_output
 
 if TYPE_CHECKING:
     from forgetting.report import Report
+    from forgetting.report.pages import ResultWithPage
 
 Content = Callable[[], bytes | str]
 
@@ -71,7 +72,7 @@ class Output:
         `hidden`; JSON and files hold all. `contents` and `files` are those of `give`.
         """
         from forgetting.report.document import summary_text
-        from forgetting.report.saving import ENDINGS, file_content, only_item
+        from forgetting.report.saving import only_item
 
         def lines() -> Iterator[str]:
             yield summary_text(report, terminal_width())
@@ -80,8 +81,21 @@ class Output:
                     yield from ("", table_text(without(shortened(shown(item), rows), hidden), terminal_width()))
 
         only_item(report, self.ending)  # raises if there is none
-        usual = {} if self.out is None else dict.fromkeys(ENDINGS, partial(file_content, report, self.out))
+        usual = self._by_ending(lambda: report)
         self.give(lines, partial(report.to_json, indent=1), {**usual, **(contents or {})}, files)
+
+    def emit_page(self, shown: ResultWithPage, files: Mapping[Path, Content] | None = None) -> None:
+        """Give a result that is a page: as text, as its own JSON, or as a file of any ending, .txt among them."""
+        data = partial(shown.to_json, indent=1)
+        own: dict[str, Content] = {".json": lambda: f"{data()}\n", ".txt": lambda: f"{shown}\n"}
+        self.give(lambda: [shown.to_text(terminal_width())], data, {**self._by_ending(shown.to_report), **own}, files)
+
+    def _by_ending(self, report: Callable[[], Report]) -> dict[str, Content]:
+        """The content of the file of --out, if there is one, by each ending that reports have."""
+        from forgetting.report.saving import ENDINGS, file_content
+
+        out = self.out
+        return {} if out is None else dict.fromkeys(ENDINGS, lambda: file_content(report(), out))
 
     def give(
         self,

@@ -31,6 +31,7 @@ from forgetting.files.accuracy_logs import (
     task_or_step,
 )
 from forgetting.files.arrays import as_text, open_regular, read_array, read_arrays, read_bytes
+from forgetting.files.json_and_toml import once
 from forgetting.files.tables import NOTHING
 
 BEGINNING = 2**20  # bytes by which a file is recognised
@@ -177,7 +178,7 @@ def _is_word(cell: str) -> bool:
 def _read_json(content: str, choice: Choice) -> list[LoggedRun]:
     """Rows of numbers, which may get longer, several runs of them, or metrics of Avalanche."""
     try:
-        data = json.loads(content, object_pairs_hook=_once)
+        data = json.loads(content, object_pairs_hook=once)
     except RecursionError:
         raise ProblemFileError("not JSON (nested too deeply)") from None
     except ValueError as error:
@@ -200,13 +201,6 @@ def _run_of_rows(rows: list[Any], name: str, where: Callable[[int], str] = lambd
     }
     notes = ["the first row is from before learning: there is one row more than tasks"] if first == BEFORE else []
     return LoggedRun(name, cells, notes=notes)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    repeated = first_repeated(name for name, _ in pairs)
-    if repeated is not None:
-        raise ValueError(f"{repeated!r:.60} is given twice")
-    return dict(pairs)
 
 
 def _cells(line: str) -> list[str]:

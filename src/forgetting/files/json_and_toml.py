@@ -31,7 +31,7 @@ def decode_json(text: str | bytes) -> dict[str, Any]:
         if len(text) > LONGEST:
             raise ValueError(f"{len(text)} characters, more than {LONGEST}")
         words = text.decode("utf-8") if isinstance(text, bytes) else text
-        data = json.loads(words, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite)
+        data = json.loads(words, object_pairs_hook=once, parse_constant=_no_number, parse_float=_finite)
         if not isinstance(data, dict):
             raise ValueError(f"{in_words(data)} where an object was expected")
     except UnicodeDecodeError as error:
@@ -98,7 +98,8 @@ def in_words(data: Any) -> str:
     return words if len(words) <= 40 else f"{words[:37]}..."
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values, for `json.loads`; a name that is given twice is refused."""
     data: dict[str, Any] = {}
     for name, value in pairs:
         if name in data:
