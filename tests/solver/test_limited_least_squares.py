@@ -316,3 +316,54 @@ def test_the_units_of_the_matrix_do_not_matter_to_the_active_set(size):
 def test_bounds_that_are_both_infinite_are_named_as_such():
     with pytest.raises(InvalidInputError, match="leaves no finite number below"):
         fg.solve([[1.0]], [1.0], bounds=(np.inf, np.inf))
+
+
+@pytest.mark.parametrize("seed", range(rounds(30, 300)))
+def test_projected_steps_that_converged_are_at_the_minimum_with_columns_of_any_units(seed):
+    """Columns up to 1e8 apart: the minimum is that of columns of one size, found by the active set."""
+    rng = np.random.default_rng(seed)
+    m, n = (40, 15) if seed % 2 else (15, 30)
+    units = 10.0 ** rng.uniform(-4, 4, n)
+    A, inside = rng.standard_normal((m, n)), rng.standard_normal(n)
+    low = np.zeros(n) if seed % 3 else -rng.random(n)
+    high = np.where(rng.random(n) < 0.5, low + rng.random(n), np.inf)
+    b = A @ inside + rng.choice([0.01, 1.0]) * rng.standard_normal(m)
+    solution = fg.solve(A * units, b, bounds=(low / units, high / units), method="projected", maxiter=5000)
+    assert solution.converged, solution.status
+    best = fg.solve(A, b, bounds=(low, high), method="active-set").x
+    cost, least = (np.sum((A @ x - b) ** 2) for x in (units * solution.x, best))
+    assert cost <= least * (1 + 1e-6) + 1e-12 * np.sum(b**2)
+    assert solution.epochs < 1000
+
+
+@pytest.mark.parametrize("seed", range(rounds(6, 40)))
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_the_nearest_minimiser_of_a_large_system(seed, noise, monkeypatch):
+    rng = np.random.default_rng(seed)
+    A, x0 = rng.standard_normal((30, 15)) @ rng.standard_normal((15, 40)), rng.standard_normal(40)
+    b = A @ np.maximum(rng.standard_normal(40), 0) + noise * 10 * rng.standard_normal(30)
+    options = {"bounds": (0, np.inf), "x0": x0, "nearest": True, "maxiter": 5000}
+    best = fg.solve(A, b, method="active-set", **options).x
+    monkeypatch.setattr(base, "SMALL", 0.0)
+    found = [fg.solve(A, b, **options), fg.solve(csr_array(A), b, method="projected", **options)]
+    for solution in found:
+        if noise:
+            assert solution.consistent is False, solution.status
+            assert "x is the minimiser nearest to x0" in solution.status
+        else:
+            assert solution.converged, solution.status
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-4 * np.linalg.norm(best - x0))
+
+
+def test_the_nearest_point_of_large_inequalities_and_sets(monkeypatch):
+    rng = np.random.default_rng(2)
+    A, B, x0 = rng.standard_normal((12, 6)) @ rng.standard_normal((6, 14)), rng.standard_normal((5, 14)), np.ones(14)
+    b, c = A @ rng.standard_normal(14) + rng.standard_normal(12), B @ rng.standard_normal(14)
+    rows, sides, relations = np.vstack([A, B]), np.concatenate([b, c]), ["="] * 12 + [">="] * 5
+    options = {"x0": x0, "nearest": True, "maxiter": 5000}
+    best = fg.solve(rows, sides, relations=relations, method="active-set", **options).x
+    by_sets = [fg.Halfspace(row, side) for row, side in zip(B, c, strict=True)]
+    for given in ((rows, sides, relations, ()), (A, b, "=", by_sets)):
+        solution = fg.solve(*given[:2], relations=given[2], sets=given[3], method="projected", **options)
+        assert solution.converged, solution.status
+        np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-4 * np.linalg.norm(best - x0))

@@ -108,7 +108,7 @@ class SolveRequest:
         if system.limited:  # damped systems begin with the other method
             relations = system.sweeper.limits.relations
             aims = not len(relations) or bool((relations == 0).any())  # something is left to minimise
-            other = not system.damp and (system.small or (aims and not system.nearest))
+            other = not system.damp and (system.small or aims)
         else:
             other = system.small or not system.damp  # damped systems begin with "multipliers"
         return self.name == "auto" and other and system.exact is None and not self.ordering.adaptive

@@ -112,6 +112,14 @@ class Rows:
         kernels.products_of_fours(self.matrix, squares, products)
         return read_only(squares), read_only(products)
 
+    def column_squares(self, weights: Array) -> Array:
+        """The sum of weights_i a_ij^2 over the rows i, for every column j."""
+        if self.by_fours:
+            return np.asarray(np.einsum("i,ij,ij->j", weights, self.matrix, self.matrix))
+        matrix = self.matrix
+        every = np.repeat(weights, np.diff(matrix.indptr)) * matrix.data**2
+        return np.asarray(np.bincount(matrix.indices, every, minlength=self.shape[1]), dtype=np.float64)
+
     @property
     def entries(self) -> int:
         """The number of stored entries."""

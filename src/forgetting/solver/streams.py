@@ -176,6 +176,12 @@ class StreamSweeper(Sweeper):
             total += rows.combined(product[span], threads=self.threads)
         return product, total
 
+    def column_squares(self, weights: Array) -> Array:
+        total = np.zeros(self.shape[1])
+        for span, rows in self._pass():
+            total += rows.column_squares(weights[span])
+        return total
+
     def weighted_gram(self, weights: Array) -> Array | None:
         """None: products of all rows would take a pass over the source."""
         return None

@@ -126,6 +126,10 @@ class Sweeper(ABC):
         return product, self.back(product)
 
     @abstractmethod
+    def column_squares(self, weights: Array) -> Array:
+        """The sum of weights_i a_ij^2 over the rows i, for every column j."""
+
+    @abstractmethod
     def columns(self) -> Sweeper:
         """A sweeper of the columns, one by one."""
 
@@ -206,6 +210,9 @@ class InMemory(Sweeper):
     @abstractmethod
     def _division(self) -> str:
         """The division of the rows into blocks, in words."""
+
+    def column_squares(self, weights: Array) -> Array:
+        return self.rows.column_squares(weights)
 
     def columns(self) -> Sweeper:
         return RowSweeper(self.rows.transposed(), threads=self.threads)
