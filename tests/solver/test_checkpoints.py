@@ -21,6 +21,7 @@ X = rng.standard_normal((20, 3))
 B = A @ X
 NOISY = B[:, 0] + rng.standard_normal(60)
 TALL = rng.standard_normal((3000, 8))
+WIDE = rng.standard_normal((60, 80))
 
 
 class Sliced:
@@ -156,6 +157,33 @@ def test_a_finished_solve_goes_on_with_a_larger_maxiter_and_a_smaller_tol(tmp_pa
     again = fg.solve(A, B[:, 0], tol=1e-5, checkpoint=path, **options)
     assert again.converged
     assert again.epochs == third.epochs
+
+
+KRYLOV = {
+    "cgmn": (WIDE, WIDE @ X[:, 0].repeat(4), {"method": "cgmn", "maxiter": 60}),
+    "cgls": (A, NOISY, {"method": "cgls", "maxiter": 60}),
+    "projected": (A, NOISY, {"method": "projected", "bounds": (0, np.inf), "maxiter": 200}),
+    "bounds": (A, NOISY, {"bounds": (0, np.inf), "maxiter": 200}),
+    "nearest minimiser": (WIDE, NOISY, {"method": "projected", "bounds": (0, 0.1), "nearest": True, "maxiter": 200}),
+    "exact rows": (A, B[:, 0], {"sets": fg.Ball(np.zeros(20), 30.0), "maxiter": 40}),
+}
+
+
+@pytest.mark.parametrize("limit", ["maxiter", "max_steps"])
+@pytest.mark.parametrize("name", [*CASES, *KRYLOV])
+def test_a_solve_that_was_stopped_by_limits_and_went_on_is_that_without_a_stop(name, limit, tmp_path):
+    matrix, b, options = {**CASES, **KRYLOV}[name]
+    options = {"tol": 1e-7, "seed": 5, "maxiter": 30, **options}
+    if limit in options and limit == "max_steps":
+        pytest.skip("has a limit of its own")
+    reference = fg.solve(matrix, b, **options)
+    for seed in range(rounds(1, 4)):
+        path, draw = tmp_path / f"{seed}.npz", np.random.default_rng(seed)
+        visits = 1 if limit == "maxiter" else max(1, len(b) // 10)
+        for stop in sorted(draw.integers(1, max(3, int(reference.epochs * visits)), size=3).tolist()):
+            part = fg.solve(matrix, b, **{**options, limit: stop}, checkpoint=path)
+            assert part.history.checked[-1], part.status
+        assert_equal(fg.solve(matrix, b, **options, checkpoint=path), reference)
 
 
 @pytest.mark.parametrize(

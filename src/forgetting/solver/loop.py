@@ -27,6 +27,7 @@ PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need f
 START = 5  # sweeps that a change costs
 STUCK = 40  # entries of the history over which a residual that does not fall ends the solve
 LONGEST = 16  # epochs between two computed residuals, at most
+LIMITS = ("epochs", "steps", "seconds", "callback")
 RULED = ("rule", "out of reach", "above the noise")  # how a rule may end a solve
 TALL = 32  # rows for each column after which the residual is estimated within an epoch; 1 where each step takes long
 
@@ -97,7 +98,7 @@ class Loop:
     left: int | None = None  # visits of the current round that are not made yet; None between two rounds
     touched: int = 0  # rows of the current round
     seen: Array = field(default_factory=lambda: np.zeros(0))  # squared errors of the current round
-    save: Callable[[Loop], None] | None = None
+    save: Callable[..., None] | None = None
 
     def __post_init__(self) -> None:
         self.started = perf_counter()
@@ -151,13 +152,6 @@ class Loop:
         """Visits of this method and of earlier ones; an iteration of conjugate gradients on sweeps makes each twice."""
         return self.spent + self.steps * self.method.passes
 
-    @property
-    def history(self) -> History:
-        """The history of the solve so far."""
-        columns = list(zip(*self.entries, strict=True)) or [(), (), (), ()]
-        epoch, residual, seconds = (np.array(column) for column in columns[:3])
-        return History(epoch, residual, seconds, np.array(columns[3], dtype=bool))
-
     def run(self) -> str:
         """Go on until there is a reason to stop, and return it: "solved", "least squares", "stalled", ..."""
         with progress_bar("solving") as report, np.errstate(all="ignore"):  # x may diverge, which is found and said
@@ -184,6 +178,23 @@ class Loop:
         self.measured = self.method.measure()
         return self._judged(self.measured) or slow
 
+    def at_the_end(self, ending: str) -> tuple[str, Accuracy, History]:
+        """The reason to stop, the accuracy and the history of a solve that ended, with the residual of its x.
+
+        A limit adds a check that the loop itself does not note: a solve that is resumed goes on as one without a limit.
+        """
+        fresh = self.left is not None or bool(self.unchecked)
+        with np.errstate(all="ignore"):
+            measured = self.method.measure() if self.measured is None or fresh else self.measured
+            if fresh and ending in LIMITS:
+                judged = self._judged(measured)
+                ending = judged if judged in ("solved", "least squares", "contradiction") else ending
+        if fresh and self.rows:
+            kept = self.entries if self.left else self.entries[:-1]
+            last = (self.epochs, measured.residual, self.seconds if self.left else self.entries[-1][2], True)
+            return ending, measured, _history([*kept, last])
+        return ending, measured, _history(self.entries)
+
     def _limits(self) -> str | None:
         if self.made >= self.stops.epochs * self.epoch_length:
             return "epochs"
@@ -193,19 +204,38 @@ class Loop:
             return "seconds"
         return None
 
+    def _begin(self) -> None:
+        """Begin a round. If `steps` ends it early, the last state that is saved is that before it.
+
+        A part of a round in memory is no beginning of the whole: sums are rounded in other places, and two sweeps may
+        do more than one over all of their rows. A streamed matrix is always swept block by block.
+        """
+        touched, seen, length = 0, np.zeros(len(self.method.sizes)), self._next()
+        self.left, self.touched, self.seen = length, touched, seen
+        if self.save is not None and self.method.system.sweeper.in_memory and self._allowed_visits() < length:
+            self.left = None
+            self.save(self, always=True)
+            self.left, self.save = length, None
+
     def _next(self) -> int:
         """The number of visits of the next round: up to the end of the epoch, or of its next part."""
-        within = self.steps % self.epoch_length
-        size = min(self.round_length, self.epoch_length - within)
-        left = size if self.stops.steps is None else -(-(self.stops.steps - self.made) // self.method.passes)
-        return min(size, left)
+        return min(self.round_length, self.epoch_length - self.steps % self.epoch_length)
+
+    def _allowed_visits(self) -> int:
+        """The number of visits of the round that are left, and may be made."""
+        assert self.left is not None
+        if self.stops.steps is None:
+            return self.left
+        return max(0, min(self.left, -(-(self.stops.steps - self.made) // self.method.passes)))
 
     def _round(self) -> str | None:
         """Make the visits of a round, estimate the residual, compute it if it may be small enough, and judge."""
         if self.left is None:
-            self.left, self.touched, self.seen = self._next(), 0, np.zeros(len(self.method.sizes))
+            self._begin()
         self._relax()
         self._sweep()
+        if self.left:
+            return "steps"
         touched, seen, self.left = self.touched, self.seen, None
         self.unchecked += 1
         if not np.isfinite(self.method.iterate.x).all():
@@ -308,8 +338,8 @@ class Loop:
         sweeper = self.method.system.sweeper
         if self.tracked is not None:
             self.tracked.refresh(self.method.iterate.x)
-        while self.left:
-            visits = self._draw(1 if self.ordering.adaptive else self.left)
+        while self.left and (allowed := self._allowed_visits()):
+            visits = self._draw(1 if self.ordering.adaptive else allowed)
             for part in sweeper.parts(visits, self.drawn, self.spent + self.steps):
                 made = part[part != NO_UPDATE] if self.ordering.skips else part
                 if len(made):
@@ -334,7 +364,7 @@ class Loop:
 
     def _worth_a_check(self) -> bool:
         """Whether the residual may be small enough, going by the errors seen and how fast they fall."""
-        if self.unchecked >= LONGEST * -(-self.epoch_length // self.round_length) or self._limits():
+        if self.unchecked >= LONGEST * -(-self.epoch_length // self.round_length):
             return True
         now = self.estimates[-1]
         before = self.estimates[-2] if len(self.estimates) > 1 else now
@@ -422,3 +452,9 @@ class Loop:
         if self.relaxation is not None and not self.relaxation.constant:
             method.system.sweeper.relax(1.0)
         return following
+
+
+def _history(entries: list[tuple[float, float, float, bool]]) -> History:
+    columns = list(zip(*entries, strict=True)) or [(), (), (), ()]
+    epoch, residual, seconds = (np.array(column) for column in columns[:3])
+    return History(epoch, residual, seconds, np.array(columns[3], dtype=bool))

@@ -18,7 +18,7 @@ from forgetting.core.progress import Progress, reports_progress
 from forgetting.orderings.base import OrderingLike
 from forgetting.solver.checkpoints import Checkpoint, as_checkpoint
 from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, smallest_eigenvalue, uncovered
-from forgetting.solver.loop import Loop, Stops
+from forgetting.solver.loop import LIMITS, Loop, Stops
 from forgetting.solver.methods import Accuracy, Distance
 from forgetting.solver.methods.base import norms
 from forgetting.solver.request import SolveRequest, as_request
@@ -235,7 +235,7 @@ def _solved(request: SolveRequest, stops: Stops, tol: float, checkpoint: Checkpo
         if checkpoint is not None:
             checkpoint.switched = True
         ending = loop.run()
-    if checkpoint is not None and ending != "diverged":
+    if checkpoint is not None and loop.save is not None and ending != "diverged":
         checkpoint.save(loop, always=True)
     return _concluded(request, loop, ending, tol)
 
@@ -243,14 +243,13 @@ def _solved(request: SolveRequest, stops: Stops, tol: float, checkpoint: Checkpo
 def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> Solution:
     """The result of a solve that ended for this reason; the residual is computed if it is not known."""
     method = loop.method
-    with np.errstate(all="ignore"):
-        measured = method.measure() if loop.measured is None or loop.unchecked else loop.measured
+    ending, measured, history = loop.at_the_end(ending)
     x, rule = np.array(method.x), loop.rule
     if rule is not None and ending != "diverged":
         x = rule.result(x, solved=ending == "solved")
         residual = float(np.max(norms(request.system.sweeper.gap(request.system.b, x)) / method.sizes))
         measured = Accuracy(residual, measured.left if ending == "solved" else np.inf)
-    if ending in ("epochs", "steps", "seconds", "callback") and measured.left <= loop.allowed():
+    if ending in LIMITS and measured.left <= loop.allowed():
         ending = "solved"
     damped = request.system.damp > 0
     wanted = damped or (request.name != "auto" and method.least_squares)
@@ -273,7 +272,7 @@ def _concluded(request: SolveRequest, loop: Loop, ending: str, tol: float) -> So
         consistent=consistent,
         normal=_normal(measured, loop.allowed()),
         error=known.error if known is not None and isfinite(known.error) else None,
-        history=loop.history,
+        history=history,
         guarantee=_guarantee(request, loop, consistent),
         method=", then ".join((*loop.earlier, method.name)),
         ordering=request.ordering.in_words,

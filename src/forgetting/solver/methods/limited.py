@@ -156,6 +156,14 @@ class ActiveSet(Constrained):
             return replace(self.judged(gap, 0.0), normal=None, each=None)
         return self.judged(gap, self.found.residual)
 
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), "ended": np.array([float(self.found is not None or self.empty is not None)])}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        if arrays["ended"][0]:  # multipliers are found again
+            self._solve()
+
     def distance(self, *, decompose: bool = True) -> Distance | None:
         found = self.found
         if found is None or not found.curvature:
