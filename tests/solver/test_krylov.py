@@ -137,7 +137,8 @@ def test_a_large_system_without_a_solution_ends_with_the_normal_equations(tmp_pa
     best = np.linalg.lstsq(A, b, rcond=None)[0]
     for matrix, memory in ((A, None), (csr_array(A), None), (tmp_path / "A.npy", 5e4)):
         solution = fg.solve(matrix, b, memory=memory)
-        assert solution.method == ("kaczmarz, then cgls" if memory else "kaczmarz, then cgmn, then cgls")
+        assert solution.method == "kaczmarz, then cgls"
+        assert solution.epochs < 20 or memory  # row steps in memory are left as soon as their errors fall no more
         assert (solution.converged, solution.consistent) == (False, False)
         assert np.linalg.norm(solution.x - best) <= 1e-6 * np.linalg.norm(best)
 
@@ -148,7 +149,7 @@ def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(n
     scan = fg.datasets.tomography(size=15, angles=40, detectors=22)
     b = scan.b + noise * np.random.default_rng(7).standard_normal(len(scan.b))
     whole = fg.solve(scan.A, b, tol=1e-6)
-    assert whole.method == ("kaczmarz, then cgmn" + ", then cgls" * bool(noise))
+    assert whole.method == ("kaczmarz, then cgls" if noise else "kaczmarz, then cgmn")
 
     class KilledError(Exception):
         pass

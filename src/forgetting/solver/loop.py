@@ -22,6 +22,7 @@ from forgetting.solver.stopping import Rule
 
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 SHORTEST = 0.02  # the relaxation below which it is not halved again
+FLAT = 3  # epochs after which a residual that does not fall says that row steps lead no further
 SETTLED = 4  # epochs after which the speed of row steps is judged
 PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need for a change
 START = 5  # sweeps that a change costs
@@ -172,7 +173,7 @@ class Loop:
         """
         if self.left is None and self.ruled:
             return self.ruled
-        slow = "slow" if self.left is None and self._slow() else None
+        slow = self._slow() if self.left is None else None
         if self.left is not None or self.unchecked or self._judged(self.measured) is None:
             return slow
         self.measured = self.method.measure()
@@ -262,22 +263,27 @@ class Loop:
             self.save(self)
         if self.stops.callback is not None and self._called(residual, measured):
             return ending or "callback"
-        return ending or self._judged(measured) or ("slow" if self._slow() else None)
+        return ending or self._judged(measured) or self._slow()
 
-    def _slow(self) -> bool:
-        """Whether conjugate gradients on double sweeps would need fewer sweeps than row steps still need.
+    def _slow(self) -> str | None:
+        """ "slow" if conjugate gradients on double sweeps would need fewer sweeps than row steps still need.
 
         Residuals that fall by the factor q an epoch need log(tol) / log(q) epochs, and with 1 - q^2 as the least
-        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps.
+        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps. If they hardly fall at all, most
+        often no x solves the system, which double sweeps cannot do either: "stalled".
         """
         estimates, allowed = self.estimates, self.allowed()
-        if not self.slow_ends or len(estimates) < SETTLED or self.round_length < self.epoch_length:
-            return False
-        rate = sqrt(estimates[-1] / estimates[-3]) if estimates[-3] > 0 else 0.0
-        if not 0 < rate < 1 or not 0 < allowed < estimates[-1]:
-            return False
+        if not self.slow_ends or len(estimates) < FLAT or self.round_length < self.epoch_length:
+            return None
+        if not 0 < allowed < estimates[-1]:
+            return None
+        if estimates[-1] >= STALLED * estimates[-2]:
+            return "stalled"
+        rate = sqrt(estimates[-1] / estimates[-3]) if len(estimates) >= SETTLED and estimates[-3] > 0 else 0.0
+        if not 0 < rate < 1:
+            return None
         digits = log(estimates[-1] / allowed)
-        return -digits / log(rate) > PAYS * (digits / sqrt(1 - rate**2) + START)
+        return "slow" if -digits / log(rate) > PAYS * (digits / sqrt(1 - rate**2) + START) else None
 
     def _relaxed(self) -> float:
         """The relaxation of the epoch of the next visit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -377,6 +378,10 @@ class Moves:
 
 def norms(array: Array) -> Array:
     """The norm of every column, also where squares overflow or vanish."""
+    if array.ndim == 1:
+        square = float(np.dot(array, array))
+        if 1e-280 < square < 1e280:
+            return np.array([sqrt(square)])
     with np.errstate(over="ignore"):
         norms = np.atleast_1d(np.linalg.norm(array, axis=0))
     if ((norms > 1e-140) & (norms < 1e140)).all():

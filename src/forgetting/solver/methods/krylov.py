@@ -75,6 +75,7 @@ class Cgls(LeastSquares):
         super().__init__(system, x)
         self.slack = system.b.copy()
         self.directions = _Directions(self.iterate.x)
+        self.lengths = norms(system.b)
         self.count = 0
 
     def _fresh(self) -> Array:
@@ -98,7 +99,7 @@ class Cgls(LeastSquares):
         if damp:
             bent = bent + damp**2 * direction
             bends = bends + damp**2 * np.atleast_1d(np.sum(direction * direction, axis=0))
-        sizes = norms(self.system.b) + self.frobenius * norms(self.iterate.x)
+        sizes = self.lengths + self.frobenius * norms(self.iterate.x)
         lengths = directions.advance(bent, bends, LOST_DIGITS * self.frobenius * sizes)
         self.iterate.x = self.iterate.x + lengths * direction
         self.slack = self.slack - lengths * along
@@ -111,8 +112,10 @@ class Cgls(LeastSquares):
     def error(self) -> float | None:
         """By the moves, and only where the gradient is small as well."""
         error = super().error()
+        if error is None:
+            return None
         sizes = (self.frobenius or 1.0) * np.maximum(norms(self.slack), 1e-8 * self.sizes)
-        return None if error is None else max(error, float(np.max(norms(self.directions.gradient) / sizes)))
+        return max(error, float(np.max(np.sqrt(self.directions.squares) / sizes)))
 
     def arrays(self) -> dict[str, Array]:
         kept = {"slack": self.slack, "count": np.array([self.count])}
