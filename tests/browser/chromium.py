@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,15 @@ class Page:
         elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(LOCAL):
             self._problems.append(f"request over the network: {params['request']['url']}")
 
+    @contextlib.contextmanager
+    def frame(self) -> Iterator[Callable[[str], Any]]:
+        """Gives the value of expressions in the one frame of this page, whose origin is its own, as in a notebook."""
+        targets = self._browser.command("Target.getTargets")["targetInfos"]
+        target = next(one["targetId"] for one in targets if one["type"] == "iframe")
+        session = self._browser.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        yield lambda script: self.evaluate(script, session)
+        self._browser.command("Target.detachFromTarget", sessionId=session)
+
     def problems(self) -> list[str]:
         """Errors of scripts and of the console, and requests that need a network."""
         self.settle()
@@ -215,9 +225,10 @@ class Page:
         frame = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))"
         self.evaluate(f"document.fonts.ready.then(() => {frame})")
 
-    def evaluate(self, script: str) -> Any:
-        """The value of an expression, or what its promise gives."""
-        answer = self.command("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+    def evaluate(self, script: str, session: str = "") -> Any:
+        """The value of an expression, or what its promise gives; in another session than that of the page if given."""
+        words = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        answer = self._browser.command("Runtime.evaluate", session or self._session, **words)
         if "exceptionDetails" in answer:
             raise BrowserError(f"{script[:60]!r}: {_thrown(answer['exceptionDetails'])}")
         return answer["result"].get("value")

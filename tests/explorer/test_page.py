@@ -266,6 +266,50 @@ def test_tasks_are_added_cloned_deleted_and_reordered(browser, page_file):
         assert page.evaluate("explorer.computed.walk.order") == [1, 0, 1]
 
 
+def test_an_address_that_is_copied_in_a_notebook_opens_the_same_view_in_a_saved_page(browser, page_file, tmp_path):
+    page = fg.explore(fg.families.two_lines(0.5))
+    page.save(tmp_path / "explorer.html")
+    body = f"<!doctype html><title>notebook</title>{page._repr_html_()}"
+    (tmp_path / "notebook.html").write_text(body, encoding="utf-8")
+    with browser.page(tmp_path / "notebook.html") as notebook, notebook.frame() as frame:
+        frame("explorer.change({order: 'cyclic', k: 7}); 0")
+        frame("navigator.clipboard.writeText = (words) => { window.copied = words; return Promise.resolve(); }; 0")
+        frame("document.querySelector('#link').click()")
+        address = frame("window.copied")
+        assert "fg.explore(tasks" in frame("document.querySelector('#copied').textContent")
+        shown = frame("explorer.at(explorer.toHash(explorer.state)).loss")
+        assert not notebook.problems()
+    name, words = address.split("#")
+    assert name == "explorer.html"
+    with browser.page(tmp_path / name) as saved:
+        go(saved, words)
+        assert saved.evaluate("[explorer.state.order, explorer.state.k, explorer.state.family]") == ["cyclic", 7, "own"]
+        assert saved.evaluate("explorer.computed.result.loss") == shown
+
+
+def test_curves_end_at_the_last_k(page):
+    for last in (10, 30, 100, 300, 1000, 77):
+        go(page, f"f=two_lines&o=with&last={last}&k=1000")
+        assert page.evaluate("[explorer.computed.result.last, document.querySelector('#last').value]") == [
+            last,
+            str(last),
+        ]
+        assert page.evaluate("explorer.state.k") == (last if last != 77 else 74)
+
+
+def test_a_length_of_a_step_can_be_typed(page):
+    go(page, "f=two_lines&o=with&s=sgd")
+    for typed, taken in (("2.75", 2.75), ("0", 2.75), ("1e-5", 1e-5), ("1e9", 1e-5), ("", 1e-5)):
+        page.evaluate(
+            f"(() => {{ const box = document.querySelector('#eta-said'); box.focus(); box.value = '{typed}';"
+            " box.dispatchEvent(new Event('input')); })()"
+        )
+        page.settle()
+        assert page.evaluate("explorer.state.eta") == taken
+        assert page.evaluate("document.querySelector('#eta-said').value") == typed  # nobody is interrupted while typing
+    page.evaluate("document.querySelector('#eta-said').blur()")
+
+
 def test_figures_are_saved_as_svg_and_png(page):
     go(page, "")
     for figure in ("curves", "plane", "angles", "shares"):
