@@ -9,23 +9,33 @@ export function lineAngle(rows, [a, b]) {
   return Math.hypot(x, y) > 1e-9 * norm(rows[0]) ? Math.atan2(-x, y) : null;
 }
 
+const MARGIN = 14, APART = 23;  // of handles, in pixels
+
 /** A place for the handle of a line through a point: within the figure, and not on another handle. */
 function freePlace(taken, [x, y], [dx, dy], width, height) {
-  const reach = Math.min(width, height) / 2;
+  const reach = Math.min(width, height) / 2, inside = ([a, b]) => Math.min(a - MARGIN, b - MARGIN, width - MARGIN - a, height - MARGIN - b);
+  const away = ([a, b]) => Math.min(...taken.map((other) => Math.hypot(other[0] - a, other[1] - b) - APART));
   let best = null, most = -Infinity;
   for (const share of [0.62, 0.8, 0.45, 0.97, 0.3, 1.15, 1.35, 1.6, 1.9]) for (const sign of [1, -1]) {
-    const made = [x + sign * share * reach * dx, y + sign * share * reach * dy];
-    const free = Math.min(made[0] - 14, made[1] - 14, width - 14 - made[0], height - 14 - made[1], ...taken.map((other) => Math.hypot(other[0] - made[0], other[1] - made[1]) - 23));
+    const made = [x + sign * share * reach * dx, y + sign * share * reach * dy], free = Math.min(inside(made), away(made));
     if (free > 0) return made;
     if (free > most) [best, most] = [made, free];
   }
-  return best;
+  if (inside(best) >= 0) return best;
+  // the line is not within the figure: its handle waits at the edge
+  const [a, b] = [Math.min(Math.max(best[0], MARGIN), width - MARGIN), Math.min(Math.max(best[1], MARGIN), height - MARGIN)];
+  const moves = Array.from({length: 24}, (_, i) => (i % 2 ? 1 : -1) * APART * Math.ceil(i / 2));
+  const free = moves.flatMap((move) => [[a, b + move], [a + move, b]]).find((made) => inside(made) >= 0 && away(made) > 0);
+  return free ?? [a, b];
 }
 
 export function drawPlane(svg, state, {walk, centre, shifts}) {
   const {width, height, parts} = canvas(svg, 0.92, 300), [a, b] = state.axes, two = a !== b;
   const flat = (w) => [w[a], two ? w[b] : 0], star = flat(centre), reach = Math.max(Math.hypot(...star), 0.35 * norm(centre), 1e-9);
-  const half = 0.92 * reach, middle = star.map((value) => value / 2), unit = Math.min(width, height) / 2 / half;
+  const middle = star.map((value) => value / 2), noisy = shifts.some((shift) => shift !== 0);
+  // projections on tasks with a common solution only come nearer to it; with noise, the path may need more room
+  const needed = noisy ? Math.max(...walk.path.map((w) => Math.max(...flat(w).map((value, i) => Math.abs(value - middle[i]))))) : 0;
+  const half = Math.min(Math.max(0.92 * reach, 1.05 * needed), 4 * reach), unit = Math.min(width, height) / 2 / half;
   const place = ([x, y]) => [width / 2 + (x - middle[0]) * unit, height / 2 - (y - middle[1]) * unit];
   const back = (px, py) => [(px - width / 2) / unit + middle[0], (height / 2 - py) / unit + middle[1]];
   const far = 3 * (width + height), [sx, sy] = place(star), handles = [];
