@@ -330,9 +330,24 @@ def test_a_screen_reader_hears_the_numbers(page):
     said = page.evaluate("document.querySelector('#said').textContent")
     numbers = r"expected loss 0\.008011, expected forgetting 0\.006809\."
     assert re.match(rf"After 10 steps, random, with repetition: {numbers} Tightest bound on the loss", said)
-    assert page.evaluate(
-        "[...document.querySelectorAll('figure svg')].every((svg) => svg.getAttribute('aria-label').length > 20)"
+    labels = page.evaluate("[...document.querySelectorAll('figure svg')].map((svg) => svg.getAttribute('aria-label'))")
+    words = (
+        "expected loss is 0.008011",
+        "to a distance of",
+        "the largest is 0.707 between task 0 and task 1",
+        "task 0 0.0034",
     )
+    assert all(said in label for said, label in zip(words, labels, strict=True)), labels
+
+
+def test_a_slider_says_the_number_that_it_sets_and_says_it_once(page):
+    go(page, "f=two_lines&o=with&s=ridge&lam=0.02&noise=0.3")
+    page.evaluate("explorer.change({X: [[[0, 0.25]], [[0.6, 0.8]]]})")
+    page.settle()
+    said = "[...document.querySelectorAll('#size, #lam, #noise')].map((one) => one.getAttribute('aria-valuetext'))"
+    assert page.evaluate(said) == ["0.25", "0.02", "0.3"]
+    live = "[...document.querySelectorAll('output')].every((one) => one.getAttribute('aria-live') === 'off')"
+    assert page.evaluate(live)  # what is beside a slider is not read again
 
 
 def test_the_numbers_in_the_tour_are_those_of_the_package():

@@ -1,6 +1,6 @@
 // The figure of the angles between tasks: the cosines between their directions, as blocks of a table.
 
-import {canvas, colour, draw, round, text} from "./svg.js";
+import {canvas, colour, draw, round, said, text} from "./svg.js";
 import {product, transpose} from "./linear.js";
 
 const MOST_CELLS = 24;  // rows of tasks up to which each direction has a cell of its own
@@ -9,11 +9,13 @@ export function drawAngles(svg, state, {P}) {
   const spans = P.parts.map(({span}) => span), count = spans.reduce((sum, span) => sum + span.length, 0), fine = count <= MOST_CELLS;
   const sizes = spans.map((span) => fine ? span.length : 1), total = sizes.reduce((sum, value) => sum + value, 0);
   const {width, height, parts} = canvas(svg, 0.62, 240), top = 20, left = 34, side = Math.min(width - left - 90, height - top - 8) / total;
-  let y = top;
+  let y = top, alike = null, unlike = null;
   spans.forEach((one, m) => {
     let x = left;
     spans.forEach((two, n) => {
-      const block = product(one, transpose(two, P.D)), cells = fine ? block : [[Math.max(...block.flatMap((row) => [...row].map(Math.abs)))]];
+      const block = product(one, transpose(two, P.D)), most = Math.max(0, ...block.flatMap((row) => [...row].map(Math.abs))), cells = fine ? block : [[most]];
+      if (m < n && !(most <= alike?.most)) alike = {most, m, n};
+      if (m < n && !(most >= unlike?.most)) unlike = {most, m, n};
       cells.forEach((row, i) => row.forEach((value, j) => {
         const size = Math.min(Math.abs(value), 1);
         parts.push(draw("rect", {x: round(x + j * side), y: round(y + i * side), width: round(side), height: round(side), fill: colour(value < 0 ? 1 : 0), "fill-opacity": round(size), stroke: "var(--card)", "stroke-width": 0.5}));
@@ -36,5 +38,6 @@ export function drawAngles(svg, state, {P}) {
   });
   parts.push(text(edge, top + 10, "cosine", {class: "soft"}));
   svg.replaceChildren(...parts);
-  svg.setAttribute("aria-label", "Cosines of the angles between the directions of tasks, by pairs of tasks");
+  const pair = ({most, m, n}) => `${said(most, 3)} between ${state.names[m]} and ${state.names[n]}`;
+  svg.setAttribute("aria-label", `Cosines of the angles between the directions of tasks, by pairs of tasks${alike ? `: the largest is ${pair(alike)}, and no pair has less than ${pair(unlike)}` : ""}`);
 }

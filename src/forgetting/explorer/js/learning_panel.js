@@ -13,6 +13,7 @@ export function showLearning() {
   const {state, computed} = app;
   for (const [name, range] of Object.entries(RANGES)) {
     set(`#${name}`, toSlider(range, state[name]));
+    find(`#${name}`).setAttribute("aria-valuetext", said(state[name], 3));
     if (find(`#${name}-said`).localName === "input") set(`#${name}-said`, state[name]);
     else find(`#${name}-said`).textContent = said(state[name], 3);
   }

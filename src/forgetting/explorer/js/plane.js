@@ -1,6 +1,6 @@
 // The figure of the path of w, step by step, with the lines of the tasks and handles that turn them.
 
-import {canvas, colour, draw, path, round, text} from "./svg.js";
+import {canvas, colour, draw, path, round, said, text} from "./svg.js";
 import {norm} from "./linear.js";
 
 /** The line of a task in the plane of two axes: the angle of its direction, or null where the task has none there. */
@@ -64,6 +64,6 @@ export function drawPlane(svg, state, {walk, centre, shifts}) {
   parts.push(draw("rect", {x: round(ox - 4), y: round(oy - 4), width: 8, height: 8, fill: "var(--text)"}), named([ox, oy], "start", false));
   parts.push(draw("circle", {cx: round(now[0]), cy: round(now[1]), r: 5.5, fill: colour(1), stroke: "var(--card)", "stroke-width": 1.5}), ...handles);
   svg.replaceChildren(...parts);
-  svg.setAttribute("aria-label", `The path of w through ${state.step} steps; the handles turn tasks`);
+  svg.setAttribute("aria-label", `The path of w through ${state.step} steps, to a distance of ${said(norm(walk.path[seen.length - 1].map((value, i) => value - centre[i])), 3)} from ${state.labels ? "the best w" : "w\u22c6"}; the handles turn tasks`);
   return {angleAt: (px, py) => { const [x, y] = back(px, py); return Math.atan2(y - star[1], x - star[0]); }};
 }

@@ -20,6 +20,7 @@ export function showTasks() {
   find("#rank").max = state.w[0].length;
   set("#size", Math.log10(sizes[m]));
   find("#size-said").textContent = said(sizes[m], 3);
+  find("#size").setAttribute("aria-valuetext", said(sizes[m], 3));  // the slider itself has a logarithm
   find("#delete").disabled = state.X.length < 2;
   find("#add").disabled = find("#clone").disabled = state.X.length >= DATA.limits.tasks;
   showChips(state);
@@ -49,7 +50,7 @@ function showParameters() {
     box.replaceChildren(...names.map((name) => {
       const {title, least, most, step} = family.parameters[name], input = element("input", {type: "range", min: least, max: most, step, id: `p-${name}`});
       input.addEventListener("input", () => rebuild({parameters: {...app.state.parameters, [name]: Number(input.value)}}));
-      return element("label", {class: "line"}, title, input, element("output", {id: `p-${name}-said`}));
+      return element("label", {class: "line"}, title, input, element("output", {id: `p-${name}-said`, "aria-live": "off"}));
     }));
   }
   for (const name of names) {
