@@ -130,6 +130,19 @@ def test_unusual_tasks_are_drawn(browser, tmp_path, tasks):
         assert not page.evaluate(f"{words}.some((value) => /NaN|Infinity|undefined/.test(value))")
 
 
+def test_long_and_wide_names_are_shortened_and_not_cut(browser, tmp_path):
+    names = ["a</script><b>", "WWWWWWWWWWWWWWWW", "課題課題課題課題課題課題", "i" * 40]
+    rows = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    tasks = fg.RegressionTasks(
+        [row[None] + 0.3 * rows[4] for row in rows[:4]], [[1.0], [2.0], [0.5], [1.0]], names=names
+    )
+    fg.explore(tasks, tmp_path / "own.html")
+    for width in (1300, 400)[: rounds(1, 2)]:
+        with browser.page(tmp_path / "own.html", width) as page:
+            assert not [*page.problems(), *page.findings()]
+            assert page.evaluate("explorer.state.names") == names
+
+
 def test_an_address_holds_the_state(page):
     rng = np.random.default_rng(2)
     tasks, w = [rng.standard_normal((2, 3)) for _ in range(3)], rng.standard_normal(3)

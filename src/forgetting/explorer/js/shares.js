@@ -1,11 +1,11 @@
 // The figure of the forgetting of each task.
 
-import {AXIS, canvas, colour, draw, round, said, text} from "./svg.js";
+import {AXIS, canvas, colour, draw, fitting, round, said, text, widthOf} from "./svg.js";
 
 export function drawShares(svg, state, {result, setting}) {
   const rounding = 1e-28 * setting.dist_sq * setting.radius ** 2;  // of the loss of a task that is solved
   const shares = result.shares[Math.min(state.k, result.last)].map((value) => Math.abs(value) < rounding ? 0 : value), {width, height, parts} = canvas(svg, 0.62, 240), T = shares.length;
-  const names = state.names.map((name) => name.length > 12 ? `${name.slice(0, 11)}\u2026` : name), wide = Math.max(...names.map((name) => name.length)) * 6.4 + 12;
+  const names = state.names.map((name) => fitting(name, 90)), wide = Math.max(...names.map(widthOf)) + 14;
   const top = 6, bottom = height - 22, row = (bottom - top) / T, most = Math.max(...shares.map(Math.abs)) || 1, negative = shares.some((value) => value < -1e-12 * most);
   const left = wide, right = width - 74, zero = negative ? left + 0.35 * (right - left) : left, unit = (negative ? Math.min(zero - left - 8, right - zero) : right - zero) / most;
   shares.forEach((value, m) => {

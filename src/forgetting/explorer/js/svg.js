@@ -52,14 +52,33 @@ export function logScale(low, high, from, to) {
 
 export const path = (points) => points.map(([x, y], i) => `${i ? "L" : "M"}${round(x)} ${round(y)}`).join("");
 
+const pen = document.createElement("canvas").getContext("2d"), widths = new Map();
+/** The width of words in a figure, in pixels. */
+export function widthOf(words) {
+  if (!widths.has(words)) {
+    if (widths.size > 2000) widths.clear();
+    pen.font = '12px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif';
+    widths.set(words, pen.measureText(words).width);
+  }
+  return widths.get(words);
+}
+
+/** Words that take no more than a width: those that do not fit end in an ellipsis. */
+export function fitting(words, width) {
+  if (widthOf(words) <= width) return words;
+  const signs = [...words];
+  while (signs.length > 1 && widthOf(`${signs.join("")}\u2026`) > width) signs.pop();
+  return `${signs.join("")}\u2026`;
+}
+
 /** Entries of a legend in lines of a given width, under a figure: [drawing of a key, words]. Gives the height. */
 export function legend(parts, entries, left, top, width) {
   let x = left, y = top;
   for (const [key, words] of entries) {
-    const room = Math.floor((width - 34) / 6.3), short = words.length > room ? `${words.slice(0, room - 1)}\u2026` : words, wide = 34 + 6.3 * short.length;
+    const short = fitting(words, width - 34), wide = 30 + widthOf(short);
     if (x > left && x + wide > left + width) { x = left; y += 18; }
     parts.push(draw("g", {transform: `translate(${x} ${y})`}, key), draw("text", {x: x + 27, y: y + 4}, short));
-    x += wide + 10;
+    x += wide + 12;
   }
   return y - top + 18;
 }
