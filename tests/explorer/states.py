@@ -127,7 +127,8 @@ def random_state(rng: np.random.Generator) -> State:
         if apart(X) and sum(map(len, X)) <= 40:
             break
     w = rng.standard_normal(d)
-    order = str(rng.choice(["with", "with", "without", "cyclic", "given"] if T <= 8 else ["with", "cyclic", "given"]))
+    orders = ["with", "with", "without", "cyclic", "given", "greedy-again"]
+    order = str(rng.choice([name for name in orders if T <= 8 or name != "without"]))
     scheme = [
         {"kind": "kaczmarz"}, {"kind": "kaczmarz"},
         {"kind": "sgd", "eta": round(float(rng.uniform(0.05, 1.95)), 3)},
@@ -135,7 +136,7 @@ def random_state(rng: np.random.Generator) -> State:
         {"kind": "ridge", "lam": round(10 ** float(rng.uniform(-2, 1)), 4)},
         {"kind": "ridge-fixed"}, {"kind": "ridge-increasing"},
     ][rng.integers(7)]  # fmt: skip
-    noise = float(rng.choice([0.0, 0.0, 0.1, 1.0]))
+    noise = 0.0 if order == "greedy-again" else float(rng.choice([0.0, 0.0, 0.1, 1.0]))
     k = T if order == "without" else int(rng.choice([5, 20, 64, 100])) if small and not noise else 12
     given = [int(m) for m in rng.integers(0, T, k)] if order == "given" else []
     alpha = float(rng.choice([1.0, 1.0, 1.0, 1.0, 0.99, 0.7]))

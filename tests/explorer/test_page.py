@@ -300,6 +300,17 @@ def test_an_address_that_is_copied_in_a_notebook_opens_the_same_view_in_a_saved_
         assert saved.evaluate("explorer.computed.result.loss") == shown
 
 
+def test_noise_and_greedy_orders_exclude_each_other_and_say_so(page):
+    options = "[...document.querySelector('#order').options].filter((one) => one.disabled).map((one) => one.value)"
+    go(page, "f=gaussian&o=greedy")
+    assert page.evaluate("document.querySelector('#noise').disabled")
+    go(page, "f=gaussian&o=greedy&noise=0.3")
+    assert page.evaluate("[explorer.state.order, explorer.state.noise]") == ["greedy", 0]
+    go(page, "f=gaussian&o=cyclic&noise=0.3&last=30")
+    assert page.evaluate(options) == ["greedy", "greedy-again"]
+    assert page.evaluate("explorer.computed.result.last") == 30
+
+
 def test_curves_end_at_the_last_k(page):
     for last in (10, 30, 100, 300, 1000, 77):
         go(page, f"f=two_lines&o=with&last={last}&k=1000")

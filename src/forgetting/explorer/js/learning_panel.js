@@ -3,7 +3,7 @@
 import {app, change} from "./app.js";
 import {DATA} from "./data.js";
 import {element, fill, find, set} from "./dom.js";
-import {ORDERS, RANGES, SCHEMES} from "./state.js";
+import {ORDERS, RANGES, SCHEMES, canBeNoisy} from "./state.js";
 import {said} from "./svg.js";
 
 const toSlider = ({log}, value) => log ? Math.log10(value) : value;
@@ -23,7 +23,8 @@ export function showLearning() {
   find("#given-line").hidden = state.order !== "given";
   find("#eta-line").hidden = state.scheme !== "sgd";
   find("#lam-line").hidden = state.scheme !== "ridge";
-  find("#noise").disabled = Boolean(state.labels) || state.w.length > 1;
+  find("#noise").disabled = !canBeNoisy(state);
+  for (const option of find("#order").options) option.disabled = state.noise > 0 && !canBeNoisy({...state, order: option.value});
   const steps = DATA.steps.filter((k) => k <= computed.result.last);
   find("#k").max = steps.length - 1;
   set("#k", steps.indexOf(state.k));

@@ -58,12 +58,17 @@ function outside(P, z) {
 /** The rule of a greedy order: the task farthest from w, the first of those that tie. */
 export function greedy(P, repeat) {
   const done = new Set();
+  /** The square of the distance to the solutions of least squares of a task. */
+  const distance = ({span, left, sigma, start}, Z) => span.reduce((sum, u, i) => sum + Z.reduce((part, z, c) => {
+    const target = P.affine ? left[i].reduce((along, value, n) => along + value * P.E[c][start + n], 0) / sigma[i] : 0;
+    return part + (dot(u, z) - target) ** 2;
+  }, 0), 0);
   return (_, Z) => {
     let best = null, most = -1;
-    P.parts.forEach(({span}, m) => {
+    P.parts.forEach((part, m) => {
       if (!repeat && done.has(m)) return;
-      const distance = Math.sqrt(span.reduce((sum, u) => sum + Z.reduce((part, z) => part + dot(u, z) ** 2, 0), 0));
-      if (distance > most * (1 + 1e-9)) [best, most] = [m, distance];
+      const far = Math.sqrt(distance(part, Z));
+      if (far > most * (1 + 1e-9)) [best, most] = [m, far];
     });
     done.add(best);
     return best;

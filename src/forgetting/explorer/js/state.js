@@ -48,6 +48,9 @@ export function madeBy({family, parameters}) {
   return {X: structuredClone(X), w: [[...w]], labels: null, floors: null, d: w.length, names: null, turned: null, parameters: values};
 }
 
+/** Whether labels may have noise: a greedy order would depend on it, and so would its values. */
+export const canBeNoisy = ({order, labels, w}) => !labels && w.length === 1 && !order.startsWith("greedy");
+
 /** The same state with choices that fit the tasks. */
 export function tidy(state) {
   const T = state.X.length, D = state.w[0].length, once = state.order === "without" || state.order === "greedy";
@@ -56,8 +59,7 @@ export function tidy(state) {
   if (state.axes[0] === state.axes[1]) state.axes = D > 1 ? [0, 1] : [0, 0];
   state.given = state.given.filter((m) => m < T);
   if (!state.given.length) state.given = state.X.map((_, m) => m);
-  if (state.labels || state.w.length > 1) state.noise = 0;
-  if (state.order.startsWith("greedy") && (state.noise || state.labels || state.alpha !== 1)) state.order = "cyclic";
+  if (!canBeNoisy(state)) state.noise = 0;
   state.most = once ? T : state.order === "given" ? state.given.length : state.last;
   const steps = DATA.steps.filter((k) => k <= state.most);
   state.k = steps.reduce((best, k) => Math.abs(k - state.k) < Math.abs(best - state.k) ? k : best, steps[0]);
