@@ -175,36 +175,42 @@ def test_an_address_holds_tasks_of_any_size_and_angle(page):
     assert not page.problems()
 
 
-def test_the_lines_of_python_compute_what_the_page_shows(page):
-    for words in (
+def assert_python_computes_the_same(page):
+    names = lines_run(page)
+    steps, k, start = names["k"], page.evaluate("explorer.state.k"), page.evaluate("explorer.computed.result.loss[0]")
+    for quantity, digits in (("loss", 1e-9), ("forgetting", 1e-7)):
+        shown, value = page.evaluate(f"explorer.computed.result.{quantity}"), getattr(names["e"], quantity)
+        assert np.allclose([shown[k] for k in steps], value, rtol=digits, atol=1e-13 * start)
+    rows = [row for row in names["bounds"] if row.applies and row.k == k and row.quantity == row.bound.quantity]
+    stated = {row.bound.key: row.value for row in rows if row.quantity == "loss"}
+    bounds = page.evaluate("Object.fromEntries(explorer.computed.rows.map((row) => [row.bound.key, row.value]))")
+    assert bounds == pytest.approx(stated, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "f=two_lines&p.angle=30&o=with&s=ridge&lam=0.5",
         "f=gaussian&o=cyclic&noise=0.1",
+        "f=gaussian&o=with&noise=0.3&k=40",
+        "f=two_lines&p.angle=20&o=with&noise=0.3&k=40",
         "f=equiangular&o=without&alpha=0.9",
-    ):
-        go(page, words)
-        names = lines_run(page)
-        shown = page.evaluate("[explorer.computed.result.loss, explorer.computed.result.forgetting]")
-        steps = names["k"]
-        assert np.allclose(names["e"].loss, [shown[0][k] for k in steps], rtol=1e-9)
-        assert np.allclose(names["e"].forgetting, [shown[1][k] for k in steps], rtol=1e-8, atol=1e-15)
+        "f=gaussian&o=with&s=ridge-fixed&k=100",
+        "f=gaussian&o=with&s=ridge-increasing&k=7",
+        "f=back_and_forth&o=greedy&s=sgd&eta=2.5",
+    ],
+)
+def test_the_lines_of_python_compute_what_the_page_shows(page, words):
+    go(page, words)
+    assert_python_computes_the_same(page)
 
 
-def test_the_lines_of_python_of_random_states_run_and_give_the_values_and_bounds_of_the_page(page):
+def test_the_lines_of_python_of_random_states_compute_what_the_page_shows(page):
     rng = np.random.default_rng(30)
     for _ in range(rounds(6, 60)):
         state = random_state(rng)
         go(page, state.hash)
-        names = lines_run(page)
-        steps, k = names["k"], page.evaluate("explorer.state.k")
-        start = page.evaluate("explorer.computed.result.loss[0]")
-        for quantity, digits in (("loss", 1e-9), ("forgetting", 1e-7)):
-            shown = page.evaluate(f"explorer.computed.result.{quantity}")
-            value = np.array(getattr(names["e"], quantity))
-            assert np.allclose([shown[k] for k in steps], value, rtol=digits, atol=1e-13 * start), state
-        rows = [row for row in names["bounds"] if row.applies and row.k == k and row.quantity == row.bound.quantity]
-        stated = {row.bound.key: row.value for row in rows if row.quantity == "loss"}
-        bounds = page.evaluate("Object.fromEntries(explorer.computed.rows.map((row) => [row.bound.key, row.value]))")
-        assert bounds == pytest.approx(stated, rel=1e-9), state
+        assert_python_computes_the_same(page)
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
@@ -362,6 +368,10 @@ def test_a_screen_reader_hears_the_numbers(page):
         "task 0 0.0034",
     )
     assert all(said in label for said, label in zip(words, labels, strict=True)), labels
+    go(page, "f=catastrophic&p.eps=2.6")  # equal small turns, then four large ones to 90 degrees
+    label = page.evaluate("document.querySelector('#fig-angles svg').getAttribute('aria-label')")
+    assert re.search(r"the largest is 0\.99\d? between task \d and task \d, and no pair has less than 0 between", label)
+    assert label.endswith("between task 0 and task 11")
 
 
 def test_a_slider_says_the_number_that_it_sets_and_says_it_once(page):

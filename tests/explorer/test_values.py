@@ -9,7 +9,7 @@ import pytest
 
 import forgetting as fg
 from effort import rounds
-from explorer.states import State, random_state
+from explorer.states import State, random_state, turned
 from forgetting.theory.later.one_over_k import gap_rate
 from forgetting.theory.later.rate_constants import fresh, least_fresh
 from forgetting.worstcase import frontier
@@ -90,6 +90,18 @@ def test_two_tasks_at_the_least_angle_keep_nine_digits(page):
     cosine, k = np.cos(angle), np.arange(1, 101)
     loss = np.sin(angle) ** 2 / 4 * (1 + cosine) / 2 * ((1 + cosine**2) / 2) ** (k - 1)
     assert np.allclose(at(page, state)["loss"][1:], loss, rtol=1e-10, atol=0)
+
+
+def test_bounds_of_tasks_at_small_angles_keep_twelve_digits(page):
+    """There the package computes row spaces with more digits, and leaves less room for rounding."""
+    rng = np.random.default_rng(17)
+    rows = np.array([[1.0, 0.2, 0.0, 0.0], [0.0, 0.4, 0.3, 0.1]])
+    X = [rows, turned(rng, rows, 0.01), np.eye(4)[2:3] + 0.1, turned(rng, np.eye(4)[2:3] + 0.1, 0.05)]
+    w = np.array([0.5, 0.5, 0.5, -0.5])
+    for noise in (0.0, 0.2):
+        state = State(X, w, k=1000, noise=noise)
+        got, (tasks, start) = at(page, state), state.bounded
+        assert_bounds(got, tasks, state.ordering, state.learner, start)
 
 
 def test_steps_that_diverge_end_before_they_overflow(page):

@@ -38,6 +38,6 @@ export function drawAngles(svg, state, {P}) {
   });
   parts.push(text(edge, top + 10, "cosine", {class: "soft"}));
   svg.replaceChildren(...parts);
-  const pair = ({most, m, n}) => `${said(most, 3)} between ${state.names[m]} and ${state.names[n]}`;
+  const pair = ({most, m, n}) => `${said(most < 1e-12 ? 0 : most, 3)} between ${state.names[m]} and ${state.names[n]}`;
   svg.setAttribute("aria-label", `Cosines of the angles between the directions of tasks, by pairs of tasks${alike ? `: the largest is ${pair(alike)}, and no pair has less than ${pair(unlike)}` : ""}`);
 }
