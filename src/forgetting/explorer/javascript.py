@@ -14,10 +14,10 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
 
+from forgetting.explorer.function_source import NoSourceError, definition, seen_by
 from forgetting.theory.setting import Setting, known
 
 
@@ -121,7 +121,11 @@ class Translator:
         code = getattr(function, "__code__", None)
         if code is None:
             raise Untranslatable(f"calls {function}")
-        node, scope = _definition(code), _scope(function)
+        try:
+            node = definition(code)
+        except NoSourceError as error:
+            raise Untranslatable(str(error)) from error
+        scope: dict[str, Part] = {name: Known(value) for name, value in seen_by(function).items()}
         try:
             bound = inspect.signature(function).bind(*given, **named)
         except TypeError as error:
@@ -378,48 +382,3 @@ def _text(part: Part) -> str:
         value = part.value
         return f"({value!r})" if value < 0 else repr(value) if math.isfinite(value) else "Infinity"
     raise Untranslatable(f"holds {type(part.value).__name__}")
-
-
-def _scope(function: Any) -> dict[str, Part]:
-    """What a function sees: its module, and the variables that it closes over."""
-    import builtins
-
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    inner = {name: cell.cell_contents for name, cell in cells}
-    return {name: Known(value) for name, value in {**vars(builtins), **function.__globals__, **inner}.items()}
-
-
-@cache
-def _by_line(path: str) -> dict[int, list[ast.Lambda | ast.FunctionDef]]:
-    """The functions of a file, by the lines that they begin at."""
-    with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    lines: dict[int, list[ast.Lambda | ast.FunctionDef]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.Lambda):
-            above = [] if isinstance(node, ast.Lambda) else node.decorator_list
-            for line in {node.lineno, *(one.lineno for one in above)}:
-                lines.setdefault(line, []).append(node)
-    return lines
-
-
-@cache
-def _definition(code: CodeType) -> ast.Lambda | ast.FunctionDef:
-    """The node of the source that a function was made from."""
-    try:
-        near = _by_line(code.co_filename).get(code.co_firstlineno, [])
-    except OSError as error:
-        raise Untranslatable(f"has no source: {error}") from error
-    places = [(line, column) for line, _, column, _ in code.co_positions() if line and column]
-    held = []
-    for node in near:
-        if isinstance(node, ast.FunctionDef):
-            if node.name == code.co_name:
-                return node
-        elif code.co_name == "<lambda>":
-            first, last = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
-            if all(first <= place <= last for place in places):
-                held.append(node)
-    if not held:
-        raise Untranslatable(f"has no source at line {code.co_firstlineno}")
-    return max(held, key=lambda node: node.col_offset)
