@@ -8,6 +8,7 @@ the operands (for products, quotients and roots: times the magnitude of the resu
 
 from __future__ import annotations
 
+import math
 from decimal import Context, Decimal, localcontext
 from typing import Any
 
@@ -19,6 +20,7 @@ from forgetting.core.arrays import Array
 UNIT = 2.0**-102  # the proven constants are below 2^-103 (Joldes, Muller and Popescu, ACM TOMS 44, 2017)
 SPLITTER = 134217729.0  # 2^27 + 1
 DIGITS = 50  # digits of decimal numbers
+MANY = 512  # sums that fill operations on arrays
 Pair = tuple[Array, Array]
 
 
@@ -118,12 +120,21 @@ def zeros(*shape: int) -> Pair:
 
 
 def total(pair: Pair) -> Pair:
-    """Sum over the last axis, from the first to the last.
+    """Sum over the last axis.
+
+    Few sums are made by adding the second half of the numbers to the first, again and again: each operation on arrays
+    then has many numbers. Many sums have that anyway, and are made from the first number to the last.
 
     >>> [float(part) for part in total((np.array([1.0, 1e-20, -1.0]), np.zeros(3)))]
     [1e-20, 0.0]
     """
     high, low = pair
+    count = math.prod(high.shape[:-1])
+    while 0 < count < MANY and (half := high.shape[-1] // 2) > 0:
+        kept, kept_low = high[..., 2 * half :], low[..., 2 * half :]  # the last number, where their count is odd
+        high, low = add(high[..., :half], low[..., :half], high[..., half : 2 * half], low[..., half : 2 * half])
+        if kept.size:
+            high, low = np.concatenate([high, kept], axis=-1), np.concatenate([low, kept_low], axis=-1)
     sum_, low_sum = np.zeros(high.shape[:-1]), np.zeros(high.shape[:-1])
     for i in range(high.shape[-1]):
         sum_, low_sum = add(sum_, low_sum, high[..., i], low[..., i])

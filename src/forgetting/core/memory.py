@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from forgetting.errors import MemoryLimitError
 
 UNNOTICED = 2**26  # bytes (64 MiB) that are used without a check
+UNLIMITED = 2.0**62  # version 1 of control groups writes that there is no limit as a number above this
 
 
 def available_memory(root: str = "/") -> float:
@@ -56,7 +58,7 @@ def in_bytes(count: float) -> str:
 
 
 def _of_machine(root: Path) -> float:
-    kilobytes = _table(root / "proc/meminfo").get("MemAvailable")
+    kilobytes = _entry(_read(root / "proc/meminfo"), "MemAvailable")
     if kilobytes is not None:
         return 1024.0 * kilobytes
     try:
@@ -80,9 +82,10 @@ def _of_groups(root: Path) -> Iterator[float]:
         for group in (here, *here.parents):
             if not group.is_relative_to(home):
                 break
-            most, taken = _number(_read(group / limit)), _number(_read(group / used))
-            if most is not None:
-                yield most - (taken or 0.0) + _table(group / "memory.stat").get(files, 0.0)
+            most = _number(_read(group / limit))
+            if most is not None and most < UNLIMITED:
+                taken = _number(_read(group / used)) or 0.0
+                yield most - taken + (_entry(_read(group / "memory.stat"), files) or 0.0)
 
 
 def _of_process(root: Path) -> Iterator[float]:
@@ -90,16 +93,16 @@ def _of_process(root: Path) -> Iterator[float]:
         import resource
     except ImportError:  # Windows
         return
-    status = _table(root / "proc/self/status")
     for limit, used in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         most = resource.getrlimit(limit)[0]
         if most != resource.RLIM_INFINITY:
-            yield most - 1024.0 * status.get(used, 0.0)
+            yield most - 1024.0 * (_entry(_read(root / "proc/self/status"), used) or 0.0)
 
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
 
@@ -109,7 +112,11 @@ def _number(text: str) -> float | None:
     return float(text) if text.strip().isdigit() else None
 
 
-def _table(path: Path) -> dict[str, float]:
-    """The numbers in a file of lines 'name number' or 'name: number kB', by name."""
-    words = (line.replace(":", " ").split() for line in _read(path).splitlines())
-    return {line[0]: float(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}
+def _entry(text: str, name: str) -> float | None:
+    """The number in the line 'name number' or 'name: number kB'; None if there is no such line.
+
+    >>> _entry("MemFree: 12 kB\\nMemAvailable:  34 kB\\n", "MemAvailable")
+    34.0
+    """
+    found = re.search(rf"^{name}:?\s+(\d+)\b", text, re.MULTILINE)
+    return None if found is None else float(found[1])

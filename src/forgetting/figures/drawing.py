@@ -191,8 +191,8 @@ def pictures(item: Item, endings: Sequence[str] = (".png", ".pdf")) -> dict[str,
     made = {}
     with drawing() as studio:
         figure = draw(item, studio)
-        figure.canvas.draw()
-        figure.set_layout_engine("none")  # the layout, and the box, once for all files
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)  # the layout, and the box, once for all files
         box = figure.get_tightbbox().padded(0.06)
         for ending in endings:
             buffer = BytesIO()

@@ -22,6 +22,8 @@ from forgetting.figures.items import Curves, Regions, Role, Series
 # ------------------------------------------------------------------------------------------------------- paper and page
 
 COMMON = {
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
