@@ -20,7 +20,7 @@ from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import recorded_steps, run
+from forgetting.dynamics.loop import recorded_steps, run, runs_in_turn
 from forgetting.dynamics.space import given_scheme, resolve, restored_space, view_of
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
@@ -38,6 +38,7 @@ from forgetting.tasks.problem import as_problem
 
 SHOWN = (0.05, 0.5, 0.95)  # quantiles of the runs
 STEPS = 2**20  # of all runs of a slice
+TOGETHER = 64  # runs whose distances are computed at once, for orderings that look at them
 MOST_GAINS = 2**26  # numbers of a table of gains of all steps: 512 MiB
 MOST_DUAL = 8192  # the most rows R of a block Gram matrix for runs in the dual form: 512 MiB
 
@@ -283,7 +284,13 @@ def run_many(
                 f"{scheme} with {ordering}; leave out device="
             )
         seeds = [_seed_of(seed, i) for i in range(runs)]
-        trajectories = [run(problem, ordering, k, scheme, s, w0, record_every) for s in track(seeds, "runs")]
+        size = TOGETHER if ordering.adaptive else 1
+        groups = [seeds[first : first + size] for first in range(0, runs, size)]
+        trajectories = [
+            trajectory
+            for group in track(groups, "runs")
+            for trajectory in runs_in_turn(problem, ordering, k, group, scheme, w0, record_every)
+        ]
         orders = np.stack([trajectory.order for trajectory in trajectories])
         losses, before, after = (
             np.stack([getattr(trajectory, name) for trajectory in trajectories])

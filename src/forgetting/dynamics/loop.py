@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any, cast
 
@@ -283,8 +284,101 @@ def run(
     >>> fg.run(fg.families.two_lines(0.5), [0, 1, 1], k=3, scheme="sgd step_size=0.5", seed=None).ordering.seq
     (0, 1, 1)
     """
-    k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     callback = None if callback is None else as_function(callback, "callback")
+    making = _steps_of(problem, ordering, k, scheme, seed, w0, record_every, callback)
+    next(making)
+    with progress_bar("learning") as report:
+        while True:
+            try:
+                report("learning", next(making), k)
+            except StopIteration as end:
+                made: Trajectory = end.value
+                return made
+            except KeyboardInterrupt as interrupt:
+                making.throw(interrupt)  # raises it again, with the steps made so far
+
+
+def runs_in_turn(
+    problem: Problem,
+    ordering: OrderingLike,
+    k: int,
+    seeds: Sequence[int],
+    scheme: SchemeLike | None = None,
+    w0: Any = None,
+    record_every: int | Sequence[int] = 1,
+) -> list[Trajectory]:
+    """The run of each seed. Runs take steps in turn where the ordering looks at the iterate.
+
+    Distances and losses are then computed for many runs by one product, when the first of them asks.
+
+    >>> import forgetting as fg
+    >>> runs = runs_in_turn(fg.families.two_lines(0.5, w_star=(1, 0)), "greedy-distance", 3, [0, 1])
+    >>> [run.order.tolist() for run in runs]
+    [[1, 0, 1], [1, 0, 1]]
+    """
+    if not as_ordering(ordering, as_problem(problem).names).adaptive:
+        return [run(problem, ordering, k, scheme, seed, w0, record_every) for seed in seeds]
+    directions = problem.directions
+    size = 1 if directions is None else max(1, TABLE // (len(directions.sigma) * (directions.outputs or 1) + 1))
+    made: list[Trajectory] = []
+    for first in range(0, len(seeds), size):
+        distances, losses = _AtOnce(), _AtOnce()
+        left = {
+            seed_number: _steps_of(problem, ordering, k, scheme, seed, w0, record_every, None, (distances, losses))
+            for seed_number, seed in enumerate(seeds[first : first + size], first)
+        }
+        for making in left.values():
+            next(making)  # all runs are there before the first of them asks
+        ended: dict[int, Trajectory] = {}
+        while left:
+            for number, making in list(left.items()):
+                try:
+                    next(making)
+                except StopIteration as end:
+                    ended[number] = end.value
+                    del left[number]
+        made += [ended[number] for number in sorted(ended)]
+    return made
+
+
+class _AtOnce:
+    """Values at the states of several runs, computed for all runs when one of them asks after its state has changed."""
+
+    def __init__(self) -> None:
+        self.steppers: list[_Compiled | _Interpreted] = []
+        self.states: list[Array] = []
+        self.values = np.empty(0)
+
+    def of(self, function: Callable[[Array], Array], stepper: _Compiled | _Interpreted) -> Callable[[], Array]:
+        """The function at the current state of a run."""
+        place = len(self.steppers)
+        self.steppers.append(stepper)
+
+        def value() -> Array:
+            if place >= len(self.states) or self.states[place] is not stepper.state:
+                self.states = [each.state for each in self.steppers]
+                self.values = function(np.stack(self.states))
+            return np.array(self.values[place])
+
+        return value
+
+
+def _steps_of(
+    problem: Problem,
+    ordering: OrderingLike,
+    k: int,
+    scheme: SchemeLike | None,
+    seed: Seed,
+    w0: Any,
+    record_every: int | Sequence[int],
+    callback: Callback | None,
+    together: tuple[_AtOnce, _AtOnce] | None = None,
+) -> Generator[int, None, Trajectory]:
+    """Make a run: gives the number of steps made, 0 at first, after each of its parts, and returns the run.
+
+    `together` are distances and losses of runs that are made in turn, for an ordering that looks at them.
+    """
+    k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     steps = recorded_steps(k, record_every)
     given = given_scheme(problem, scheme)
     scheme, space = resolve(problem, given, w0, k)
@@ -305,6 +399,11 @@ def run(
         chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
+    if together is not None and space.directions is not None:
+        distances, losses = together
+        view = replace(
+            view, _distances=distances.of(space.distances, stepper), _losses=losses.of(space.task_losses, stepper)
+        )
     visits = Visits(ordering, view, np.random.default_rng(seed_of_order(seed)))
     record = _Record(k, steps, start)
 
@@ -328,23 +427,23 @@ def run(
             _space=space,
         )
 
+    yield 0
     try:
-        with progress_bar("learning") as report:
-            while record.done < k:
-                upcoming = int(steps[record.kept])
-                size = 1 if ordering.adaptive else chunk if callback is None else upcoming - record.done
-                order = visits.take(min(size, k - record.done))
-                if ordering.skips and order[0] == NO_UPDATE:
-                    record.skip(stepper.state)
-                else:
-                    stepper.advance(order, record)
-                report("learning", record.done, k)
-                if callback is None or record.done != upcoming:
-                    continue
-                learned = np.count_nonzero(record.order[:upcoming] != NO_UPDATE)
-                left = scheme.left_after(np.array(learned))
-                if callback(upcoming, space.iterates(stepper.state, left)):
-                    return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
+        while record.done < k:
+            upcoming = int(steps[record.kept])
+            size = 1 if ordering.adaptive else chunk if callback is None else upcoming - record.done
+            order = visits.take(min(size, k - record.done))
+            if ordering.skips and order[0] == NO_UPDATE:
+                record.skip(stepper.state)
+            else:
+                stepper.advance(order, record)
+            yield record.done
+            if callback is None or record.done != upcoming:
+                continue
+            learned = np.count_nonzero(record.order[:upcoming] != NO_UPDATE)
+            left = scheme.left_after(np.array(learned))
+            if callback(upcoming, space.iterates(stepper.state, left)):
+                return trajectory(f"stopped by the callback after {upcoming} of {k} steps")
     except KeyboardInterrupt as interrupt:
         interrupt.trajectory = trajectory(  # type: ignore[attr-defined]
             f"interrupted after {record.done} of {k} steps", interrupted=True

@@ -16,7 +16,7 @@ from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
 from forgetting.expectation.engines.run_blocks import in_blocks, values_of_runs
-from forgetting.expectation.engines.single_runs import curve_at, made_run, next_at, values_of
+from forgetting.expectation.engines.single_runs import curve_at, made_runs, next_at, values_of
 from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Average, Quantity
@@ -72,7 +72,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
             if in_blocks(request):
                 yield values_of_runs(request, seeds)
                 continue
-            made = [values_of(request, made_run(request, seed)) for seed in seeds]
+            made = [values_of(request, run) for run in made_runs(request, seeds)]
             yield {name: np.stack([values[name] for values in made]) for name in made[0]}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import quietly
-from forgetting.dynamics.loop import run
+from forgetting.dynamics.loop import run, runs_in_turn
 from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
@@ -47,6 +47,16 @@ def made_run(request: Request, seed: int = 0) -> Trajectory:
         if not request.one_more:
             raise
         return made(request.last)  # the visits end without having stated a limit
+
+
+def made_runs(request: Request, seeds: Sequence[int]) -> list[Trajectory]:
+    """One run of the request for each seed; see `made_run`."""
+    record = 1 if request.every_iterate else request.steps.tolist()
+    k = request.last + request.one_more
+    try:
+        return runs_in_turn(request.problem, request.ordering, k, seeds, request.scheme, request.w0, record)
+    except OrderingError:
+        return [made_run(request, seed) for seed in seeds]
 
 
 def averaged(trajectory: Trajectory) -> Trajectory:
