@@ -8,7 +8,7 @@ from forgetting.geometry.qr import Matrix, orthogonal_complement, spectrum_of
 from forgetting.geometry.rational import ExactRoot, exact_rank, exact_root, lift
 from forgetting.geometry.reduction import Geometry, check_geometry
 from forgetting.geometry.row_blocks import RowBlocks, offsets_of, row_sums, sizes_of, squared_rows, stack_of
-from forgetting.geometry.similarity import Similarity, principal_angles, solution_cosines
+from forgetting.geometry.similarity import Similarity, overlaps, principal_angles, solution_cosines
 
 __all__ = [
     "Data",
@@ -33,6 +33,7 @@ __all__ = [
     "lift",
     "offsets_of",
     "orthogonal_complement",
+    "overlaps",
     "principal_angles",
     "row_sums",
     "sizes_of",

@@ -9,7 +9,7 @@ import numpy as np
 from forgetting.core.arrays import Array, as_kind
 from forgetting.geometry.reduction import Geometry
 
-__all__ = ["Similarity", "principal_angles", "solution_cosines"]
+__all__ = ["Similarity", "overlaps", "principal_angles", "solution_cosines"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,24 @@ def principal_angles(geometry: Geometry) -> Similarity:
     tables = [np.triu(table) + np.triu(table, 1).T for table in (overlap, smallest, largest, difference)]
     index = np.ix_(geometry.index, geometry.index)
     return Similarity(*(table[index] for table in tables))
+
+
+def overlaps(geometry: Geometry) -> Array:
+    """The `overlap` of `principal_angles`: the squares of all inner products of two bases, over the smaller rank.
+
+    Cost: the product of the stacked bases with themselves.
+
+    >>> import forgetting as fg
+    >>> overlaps(fg.families.two_lines(np.pi / 3).geometry).round(6).tolist()
+    [[1.0, 0.25], [0.25, 1.0]]
+    """
+    as_kind(geometry, Geometry, "the geometry of tasks")
+    blocks = [geometry.block(m) for m in range(geometry.num_distinct)]
+    sums = np.stack([geometry.per_task(((geometry.rows[b] @ geometry.rows.T) ** 2).sum(axis=0)) for b in blocks])
+    smaller = np.minimum.outer(geometry.ranks, geometry.ranks)
+    overlap = np.clip(np.divide(sums, smaller, out=np.zeros_like(sums), where=smaller > 0), 0.0, 1.0)
+    np.fill_diagonal(overlap, 1.0)
+    return np.asarray(overlap[np.ix_(geometry.index, geometry.index)])
 
 
 def solution_cosines(geometry: Geometry) -> Array:

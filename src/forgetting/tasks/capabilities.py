@@ -14,7 +14,7 @@ from forgetting.core.arrays import Array, as_path
 from forgetting.core.registry import Registry, dashed
 from forgetting.errors import NotSupportedError, ProblemFileError
 from forgetting.files.arrays import damaged, read_arrays, write_arrays
-from forgetting.geometry import Directions, Geometry, principal_angles, solution_cosines
+from forgetting.geometry import Directions, Geometry, overlaps, solution_cosines
 from forgetting.sets import ConvexSet
 from forgetting.sets.in_turn import Inequalities
 
@@ -49,7 +49,7 @@ class WithGeometry:
         geometry = self.geometry
         if geometry is None:
             return None
-        return principal_angles(geometry).overlap if by == "rows" else solution_cosines(geometry)
+        return overlaps(geometry) if by == "rows" else solution_cosines(geometry)
 
     @property
     def geometry(self) -> Geometry | None:
