@@ -5,7 +5,7 @@ import pytest
 
 import forgetting as fg
 from forgetting.expectation.api import ask
-from forgetting.expectation.engines import run_blocks
+from forgetting.expectation.engines import monte_carlo, run_blocks
 from forgetting.expectation.engines.run_blocks import in_blocks, values_of_runs
 from forgetting.expectation.engines.single_runs import made_run, values_of
 
@@ -89,3 +89,10 @@ def test_what_looks_at_more_than_w_is_run_by_itself():
     request = ask(tasks, "with-replacement", 3, quantities=odd).request
     assert not in_blocks(request)
     assert fg.expect(tasks, "with-replacement", 3, quantities=odd, method="monte-carlo", runs=3).values["odd"] == 1
+
+
+def test_long_runs_through_many_tasks_are_made_one_by_one():
+    few, many = classes(), fg.families.gaussian(T=300, d=5, rank=1, seed=0)
+    assert monte_carlo._in_blocks(ask(few, "without-replacement", 5, quantities="accuracy").request)
+    assert not monte_carlo._in_blocks(ask(few, "with-replacement", 10**6, quantities="accuracy").request)
+    assert not monte_carlo._in_blocks(ask(many, "reshuffled", 10**5, quantities="averaged_loss").request)

@@ -1,7 +1,10 @@
 """Estimates of the seconds that engines take: `auto` compares them with each other and with `patience`.
 
-All constants are seconds, measured on one core of a server; docs/choosing.md compares estimates with measured times. No
-value depends on them, and no estimate depends on the machine, so that `auto` chooses the same method everywhere.
+Each estimate is a sum of the loops that the engine goes through, a count of operations times the seconds of one. These
+unit costs were fitted to the seconds of one core of a server on several hundred problems of all sizes, so that the
+ratio of measured to estimated seconds is near 1; `python -m benchmarks.bench_estimates` measures that ratio on others,
+and docs/choosing.md has its table. Another machine scales all of them alike, roughly. No value depends on them, and no
+estimate depends on the machine, so that `auto` chooses the same method everywhere.
 """
 
 from __future__ import annotations
@@ -9,18 +12,21 @@ from __future__ import annotations
 import numpy as np
 
 from forgetting.core.arrays import IntArray
+from forgetting.dynamics.ensembles import dual_is_cheaper
+from forgetting.expectation.quantities import Form
 from forgetting.expectation.request import Request
-from forgetting.orderings.laws import Reshuffled
+from forgetting.orderings.laws import BLOCK, Independent, Permutation, Reshuffled
 
 FLOPS = 3e10  # floating-point operations a second, in large matrix products
 SCHEDULED = 2e-5  # to make a step that differs from the others: its scheme and its gains
 READING = 4e-4  # quantities at one k, beside half a step
+CACHED = 700  # rows of an inner product table (4 MiB) that stays in the cache
 
 
 def reduction(request: Request) -> float:
     """Seconds for bases with 31 digits, from which all exact engines start where that takes about a second at most."""
     products = request.geometry.refinement
-    return 5e-9 * products if products < 2e8 else 0.0
+    return 3e-3 + 2.8e-4 * request.geometry.num_distinct + 6e-9 * products if products < 2e8 else 3e-3
 
 
 def seconds_of_run(request: Request) -> float:
@@ -29,11 +35,11 @@ def seconds_of_run(request: Request) -> float:
     An ordering that looks at the iterate, and a quantity that needs every iterate, look at all tasks in every step.
     """
     adaptive, readings = request.ordering.adaptive, len(request.steps)
-    taken = 1.5e-4 + 4e-5 * readings + 2e-8 * readings * request.last
+    taken = 2.5e-4 + (4e-5 + 2e-8 * request.last) * readings + 1.5e-4 * request.averages("visited")
     if request.linear is None:
         step = 3e-5 + 2e-4 * request.scheme.remembers  # which decompose what they remember
         return taken + request.last * (step + adaptive * (2e-5 + 4e-6 * request.problem.num_tasks))
-    step = seconds_of_step(request) + 2.5e-5 * adaptive + scheduling(request)
+    step = seconds_of_step(request) + 6e-5 * adaptive + scheduling(request)
     if adaptive or request.every_iterate:
         geometry = request.geometry
         step += 1e-6 + 1.5e-10 * len(geometry.sigma) * geometry.dim * (geometry.outputs or 1)
@@ -52,13 +58,84 @@ def seconds_of_step(request: Request) -> float:
     return (5e-8 + 2.5e-10 * rank * geometry.dim) * (geometry.outputs or 1)
 
 
+def seconds_of_drawing(request: Request) -> float:
+    """Seconds to draw the order of one run."""
+    law, T, k = request.law, request.problem.num_tasks, request.last
+    match law:
+        case Permutation():
+            return 2e-8 * T  # of which the first k are taken
+        case Reshuffled():
+            block = max(1, BLOCK // T) * T  # tasks that are drawn at once
+            return 1.8e-5 + 1.25e-8 * block * -(-k // block)
+        case Independent():
+            return (2.7e-8 if law.p is None else 5.8e-8) * k
+    return 1e-6 * k
+
+
+def seconds_of_compiled_runs(request: Request, runs: int) -> float:
+    """Seconds for runs by the compiled loops: one pass for losses, another where visits are averaged."""
+    geometry, k, readings = request.geometry, request.last, len(request.steps)
+    R, D, outputs = len(geometry.sigma), geometry.dim, geometry.outputs or 1
+    rank, visited = R / max(1, geometry.num_distinct), request.averages("visited")
+    begin, each, dual = 2e-3 + 4.7e-7 * request.problem.num_tasks, 0.0, False
+    passes = [readings / (k + 1)] * any(t.average != "visited" for t in request.terms) + [1.0] * visited
+    for recorded in passes:
+        in_dual = dual_is_cheaper(geometry, recorded)
+        row = (7e-11 + 1.6e-10 * (R > CACHED)) * R if in_dual else 4.2e-10 * D
+        each += k * (2e-8 + rank * row)
+        dual = dual or in_dual
+        if not in_dual and R > D:
+            uncached = min(1.0, R * D / 4e6)
+            begin += R * D * (1e-8 + 1e-7 * uncached + 5e-11 * D)  # the triangle from which mean losses are computed
+        begin += (k if not request.linear_steps.alike else 0) * (scheduling(request) + 5e-9 * R)
+    if visited:
+        each += 1e-9 * readings * (geometry.num_distinct + min(k, geometry.num_distinct) * rank * (1 if dual else D))
+    each += 3e-10 * readings * (R if dual else min(R, D) * D)
+    begin += (2.6e-9 * R**2 + 2 * R**2 * D / FLOPS) * dual + 3e-11 * (R * D**2 + 4 * D**3)
+    return begin + runs * (seconds_of_drawing(request) + outputs * each)
+
+
+def seconds_of_blocks(request: Request, runs: int, size: int) -> float:
+    """Seconds for runs in blocks of `size`, whose forms are read from predictions for all rows."""
+    geometry, k = request.geometry, request.last
+    points = k + 1 if request.every_iterate else len(request.steps)
+    outputs, tasks = geometry.outputs or 1, request.problem.num_tasks
+    rank = len(geometry.sigma) / max(1, geometry.num_distinct)
+    step = outputs * rank * (4 * geometry.dim / FLOPS + 1e-8) + 5e-5 * min(tasks / size, 1.0)
+    point = 2 * outputs * geometry.dim * geometry.frame.dim / FLOPS + seconds_of_scores(request)
+    return 3e-3 + runs * (6e-5 + seconds_of_drawing(request) + k * step + points * point)
+
+
+def seconds_of_scored_run(request: Request) -> float:
+    """Seconds for one run by itself whose forms are read from predictions, task by task."""
+    points = request.last + 1 if request.every_iterate else len(request.steps)
+    calls = 1.2e-4 * request.problem.num_tasks * len(_scored(request))
+    return seconds_of_run(request) + calls + 2 * points * seconds_of_scores(request)
+
+
+def _scored(request: Request) -> set[tuple[Form, bool, str]]:
+    """The forms that are read from predictions."""
+    return {(term.form, term.held_out, term.iterate) for term in request.terms if not term.form.quadratic}
+
+
+def seconds_of_scores(request: Request) -> float:
+    """Seconds to read the forms of all tasks at one iterate, among many: products of all rows with w."""
+    problem = request.problem
+    forms = _scored(request)
+    rows = float(problem.linear.num_rows.sum()) if problem.linear is not None else 100.0 * problem.num_tasks
+    seconds = len(forms) * rows * (problem.outputs or 1) * (2.5e-9 + 3 * problem.dim / FLOPS)
+    if any(term.form.quadratic for term in request.terms) and request.linear is not None:
+        seconds += len(request.geometry.sigma) * (problem.outputs or 1) * (5e-9 + 2 * request.geometry.dim / FLOPS)
+    return seconds
+
+
 def _product_step(request: Request, matrices: float, size: int) -> float:
     """Seconds for one step of Q by matrix products, for a stack of matrices of this order.
 
     In few dimensions the products are thin, and passes over one row of numbers for each matrix and basis vector decide.
     """
     rows = len(request.geometry.sigma)
-    return float(matrices * (size**2 * (4 * rows / FLOPS + 5e-9) + 6e-9 * rows * size))
+    return float(matrices * size * (size * (4 * rows / FLOPS + 5e-9) + 5e-9 * rows))
 
 
 def _order(request: Request) -> float:
@@ -72,9 +149,11 @@ def seconds_of_moments(request: Request, counted: int, *, twofold: bool) -> floa
     rows, dim = len(geometry.sigma), geometry.dim + request.constants
     size = 2 * dim if averaged else dim
     if twofold:  # the moments and their errors; where iterates are summed, half of each row is zero and left out
-        step = 4e-6 + 8e-5 * averaged + (1 + counted) * rows * size * (3e-9 * dim + 2e-8) + 1.2e-9 * rows * size**2
+        step = 1.1e-5 + 7e-5 * averaged + 1.3e-6 * counted
+        step += (1 + counted) * rows * size * (2.2e-9 * dim + 5e-8) + 9.5e-10 * rows * size**2
     else:
-        step = 6e-5 + 5e-5 * averaged + _product_step(request, 2 + counted, size)
+        step = 5e-5 + 6e-5 * averaged + 3e-6 * counted
+        step += (2 + counted) * rows * size * (1.7e-9 + 9.4e-11 * size)
     readings = len(request.steps)
     step += scheduling(request)
     return reduction(request) + (request.last + readings / 2) * step + READING * readings
@@ -111,10 +190,14 @@ def seconds_of_subsets(request: Request, states: float, epochs: int, *, twofold:
     rank = len(geometry.sigma) / max(1, geometry.num_distinct)
     parents = float(np.sum(geometry.counts / (geometry.counts + 1.0)))  # of a multiset, on average
     if twofold:
-        step = 5e-6 + 1.2e-8 * size**2 + 5.2e-9 * rank * size * dim
+        step = 5e-6 + size**2 * 5e-9 + 7.5e-9 * rank * size * dim
     else:
-        step = 5e-6 + size**2 * (1.5e-8 + 8 * rank / FLOPS)
-    return reduction(request) + 1e-3 * request.last + epochs * states * parents * step + READING * len(request.steps)
+        step = 4e-6 + size**2 * (1.3e-8 + 2.5e-9 * rank)
+    if epochs > 1:  # the last may end early
+        states += (
+            states_needed(geometry.counts, request.last - (epochs - 1) * geometry.num_tasks)[0] - states
+        ) / epochs
+    return reduction(request) + 6e-4 * request.last + epochs * states * parents * step + READING * len(request.steps)
 
 
 def lanczos_width(request: Request, *, each: bool, most: int) -> float:
@@ -142,7 +225,8 @@ def _vanishing(request: Request) -> float:
 
 def seconds_of_lanczos(request: Request, width: float) -> float:
     """Seconds for `width` steps of Lanczos, with full re-orthogonalisation."""
-    return width * (3e-5 + _product_step(request, 1, request.geometry.dim) + 7e-10 * width * _order(request))
+    settling = width * (3e-10 * _order(request) + 4e-7)  # orthogonality, and looks at what has settled
+    return width * (4e-5 + _product_step(request, 1, request.geometry.dim) + settling)
 
 
 def seconds_of_diagonalising(request: Request) -> float:
@@ -153,10 +237,12 @@ def seconds_of_diagonalising(request: Request) -> float:
 
 def seconds_of_visits(request: Request, tasks: int, width: float) -> float:
     """Seconds for means over visits to `tasks` tasks from `width` eigenvalues."""
-    dim = request.geometry.dim
-    moved = width * (_product_step(request, tasks, dim) + 1e-8 * tasks * dim**2)
-    crossed = width**2 * (2 * tasks * _order(request) / FLOPS + 6e-8 * (tasks > 0) * len(request.steps))
-    return float(moved + crossed)
+    dim, order, steps = request.geometry.dim, _order(request), len(request.steps)
+    rank = len(request.geometry.sigma) / max(1, request.geometry.num_distinct)
+    moved = tasks * width * dim**2 * (4e-9 + 4 * rank / FLOPS)
+    crossed = tasks * width**2 * (1.2e-8 + 1.4 * order / FLOPS)
+    shared = 1 if width >= order else tasks  # divided differences, of all tasks at once where Q was diagonalised
+    return float(moved + crossed + 3e-7 * (tasks > 0) * shared * width**2 * steps)
 
 
 def seconds_of_second_differences(request: Request, steps: int) -> float:

@@ -46,7 +46,7 @@ class DeterministicEngine(Engine):
         if request.linear is not None:
             seconds += reduction(request) + READING * readings
             if in_two_floats(request, products := _products(request)):
-                seconds += 4e-9 * (products - LOOK * last * request.ordering.adaptive)
+                seconds += 5e-7 * last + 2.5e-9 * (products - LOOK * last * request.ordering.adaptive)
                 seconds += last * 1e-4 * request.ordering.adaptive + 1e-9 * readings * last
         return Cost(0.0, seconds)
 

@@ -14,15 +14,19 @@ from forgetting.dynamics.ensembles import MOST_GAINS, batch_forgetting, batch_lo
 from forgetting.dynamics.metrics import paper_regret
 from forgetting.dynamics.space import view_of
 from forgetting.expectation.engines.base import Cost, Engine, register_engine
-from forgetting.expectation.engines.costs import seconds_of_run, seconds_of_step
-from forgetting.expectation.engines.run_blocks import in_blocks, values_of_runs
+from forgetting.expectation.engines.costs import (
+    seconds_of_blocks,
+    seconds_of_compiled_runs,
+    seconds_of_drawing,
+    seconds_of_scored_run,
+)
+from forgetting.expectation.engines.run_blocks import in_blocks, runs_at_once, values_of_runs
 from forgetting.expectation.engines.single_runs import curve_at, made_runs, next_at, values_of
 from forgetting.expectation.intervals import caveats, column_intervals, column_quantiles, least_and_most, value_range
 from forgetting.expectation.outcome import Outcome, Values
 from forgetting.expectation.quantities import LOSS, Average, Quantity
 from forgetting.expectation.request import DEFAULT_RUNS, Request
 from forgetting.orderings.base import drawn_orders
-from forgetting.orderings.laws import Independent, Permutation, Reshuffled
 
 RANDOM_ORDERS = "Expected values over random orders"
 
@@ -42,11 +46,13 @@ class MonteCarloEngine(Engine):
     def cost(self, request: Request) -> Cost:
         runs = request.simulation.most
         held, kept = _room(request, runs)
-        run = request.last * seconds_of_step(request) if _compiled(request) else seconds_of_run(request)
-        law = request.law
-        drawn = 2e-8 if isinstance(law, Independent | Permutation) else 7e-8 if isinstance(law, Reshuffled) else 1e-6
-        intervals = 6e-7 * len(request.steps) * _numbers(request)
-        return Cost(held + kept, runs * (run + drawn * request.last + intervals))
+        if _compiled(request):
+            seconds = seconds_of_compiled_runs(request, runs)
+        elif _in_blocks(request):
+            seconds = seconds_of_blocks(request, runs, min(runs, runs_at_once(request)))
+        else:
+            seconds = runs * (seconds_of_scored_run(request) + seconds_of_drawing(request))
+        return Cost(held + kept, seconds + 8e-7 * runs * len(request.steps) * _numbers(request))
 
     def solve(self, request: Request) -> Outcome:
         return _simulate(request)
@@ -69,7 +75,7 @@ def _sample(request: Request, batches: Iterable[int], budget: int) -> Iterator[V
             yield _compiled_runs(request, count, rng)
         else:
             seeds = rng.integers(2**62, size=count).tolist()
-            if in_blocks(request):
+            if _in_blocks(request):
                 yield values_of_runs(request, seeds)
                 continue
             made = [values_of(request, run) for run in made_runs(request, seeds)]
@@ -83,6 +89,14 @@ def _compiled(request: Request) -> bool:
     if request.linear is None or request.ordering.adaptive or not plain or request.averaged:
         return False
     return request.linear.alike or request.last * len(request.geometry.sigma) <= MOST_GAINS
+
+
+def _in_blocks(request: Request) -> bool:
+    """Whether runs are made in blocks: not if tasks are many and steps are more, which compiled runs make sooner."""
+    if not in_blocks(request):
+        return False
+    size = runs_at_once(request)
+    return seconds_of_blocks(request, size, size) < size * seconds_of_scored_run(request)
 
 
 def _compiled_runs(request: Request, count: int, rng: np.random.Generator) -> Values:

@@ -37,7 +37,7 @@ def in_blocks(request: Request) -> bool:
 
 def values_of_runs(request: Request, seeds: Sequence[int]) -> Values:
     """Every quantity of one run for each seed, at the steps of the request."""
-    size = _runs_at_once(request)
+    size = runs_at_once(request)
     parts = []
     for first in range(0, len(seeds), size):
         block = _Block(request, seeds[first : first + size])
@@ -45,9 +45,9 @@ def values_of_runs(request: Request, seeds: Sequence[int]) -> Values:
     return {quantity.name: np.concatenate([part[quantity.name] for part in parts]) for quantity in request.quantities}
 
 
-def _runs_at_once(request: Request) -> int:
+def runs_at_once(request: Request) -> int:
     """The number of runs of a block."""
-    geometry, recorded = request.geometry, len(_recorded(request))
+    geometry, recorded = request.geometry, request.last + 1 if request.every_iterate else len(request.steps)
     each = recorded * ((2 * geometry.dim + geometry.frame.dim) * (geometry.outputs or 1) + request.problem.num_tasks)
     return int(np.clip(ROOM // max(1, each), 1, MOST))
 
