@@ -15,6 +15,7 @@ from forgetting.expectation.engines import choose
 WR = fg.orderings.WithReplacement()
 SMALL = fg.families.gaussian(T=4, d=6, rank=2, seed=0)
 LARGE = fg.families.gaussian(T=40, d=80, rank=2, seed=0)
+APART = fg.RegressionTasks(np.ones((9, 2, 1)) * np.arange(1, 10)[:, None, None], np.arange(18.0).reshape(9, 2))  # no w
 BALLS = fg.ConvexSets([fg.Ball([0.0, 0.0], 1.0), fg.Ball([1.5, 0.0], 1.0)])
 
 
@@ -91,7 +92,7 @@ def test_exact_values_that_no_simulation_has_sooner_are_not_given_up():
 @pytest.mark.parametrize("k", [10**6, 10**15])
 def test_what_takes_too_long_in_every_way_is_refused_before_it_starts_with_what_each_way_costs(k):
     with pytest.raises(PatienceError, match=rf"k = {k} takes longer than patience= \(0.5 s\)") as refused:
-        fg.expect(fg.families.two_lines(0.5), fg.orderings.Reshuffled(), k, patience=0.5)
+        fg.expect(fg.families.two_lines(0.5), fg.orderings.Reshuffled(), k, patience=0.5, quantities="averaged_loss")
     said = str(refused.value)
     assert "exact values would take about" in said
     assert "by the method 'subsets', and a simulation of 128 runs would" in said
@@ -99,10 +100,17 @@ def test_what_takes_too_long_in_every_way_is_refused_before_it_starts_with_what_
     assert refused.value.needed > refused.value.allowed == 0.5
 
 
+@pytest.mark.parametrize("k", [10**6 + 1, 10**15])
+def test_reshuffled_orders_of_any_length_are_exact_within_half_a_second(k):
+    e = fg.expect(SMALL, fg.orderings.Reshuffled(), k, patience=0.5)
+    assert (e.method, e.notes) == ("subsets", ())
+    assert "map of an epoch" in e.detail
+
+
 ROADS = {
     "with replacement": (LARGE, WR, ("loss", "forgetting")),
     "means of iterates": (SMALL, WR, ("averaged_loss",)),
-    "reshuffled": (SMALL, fg.orderings.Reshuffled(), ("loss",)),
+    "reshuffled": (SMALL, fg.orderings.Reshuffled(), ("averaged_loss",)),
     "cyclic": (SMALL, fg.orderings.Cyclic(), ("loss", "forgetting")),
     "greedy": (SMALL, fg.orderings.GreedyDistance(), ("loss",)),
     "a law that no engine knows": (SMALL, fg.orderings.NonRepetitive(), ("loss",)),
@@ -130,10 +138,10 @@ def test_auto_takes_no_road_that_is_estimated_to_exceed_its_patience(road):
 
 def test_a_simulation_has_as_many_runs_as_patience_allows_and_says_so():
     order = fg.orderings.Reshuffled()
-    e = fg.expect(SMALL, order, 20_001, patience=0.5, quantities="loss")
-    assert (e.method, e.runs) == ("monte-carlo", 128)
-    assert "128 runs instead of 4096: more would exceed patience= (0.5 s); or give runs=" in e.notes
-    more = choose(ask(SMALL, order, 20_001, quantities="loss", patience=10.0).request)
+    e = fg.expect(APART, order, 20_001, patience=0.5, quantities="loss")
+    assert (e.method, e.runs) == ("monte-carlo", 512)
+    assert "512 runs instead of 4096: more would exceed patience= (0.5 s); or give runs=" in e.notes
+    more = choose(ask(APART, order, 20_001, quantities="loss", patience=1.5).request)
     assert more.request.simulation.most == 2048
 
 

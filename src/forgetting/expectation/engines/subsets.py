@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
-from forgetting.expectation.engines.base import Cost, Engine, register_engine
+from forgetting.expectation.engines.base import SOON, Cost, Engine, register_engine
 from forgetting.expectation.engines.costs import epochs_of, seconds_of_subsets, states_needed
+from forgetting.expectation.engines.epoch_powers import cost_of_powers, raises_epochs, solve_by_powers
 from forgetting.expectation.engines.error_bounds import Pair, scaled, two_floats
 from forgetting.expectation.engines.exact import in_two_floats, moment_map, products_of_step, refined, refusal
 from forgetting.expectation.engines.moment_map import MomentReading, Moments, Squares
@@ -33,6 +34,14 @@ class SubsetsEngine(Engine):
         return refusal(request, Permutation, Reshuffled)
 
     def cost(self, request: Request) -> Cost:
+        walked = self._cost_of_walk(request)
+        if not raises_epochs(request):
+            return walked
+        powers = cost_of_powers(request)
+        return powers if _better(request, powers, walked) else walked
+
+    def _cost_of_walk(self, request: Request) -> Cost:
+        """Cost of walking all steps."""
         geometry = request.geometry
         states, widest = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         size = (geometry.dim + request.constants) * (2 if request.averaged else 1)
@@ -41,6 +50,8 @@ class SubsetsEngine(Engine):
         return Cost(needed, seconds_of_subsets(request, states, epochs_of(request), twofold=twofold))
 
     def solve(self, request: Request) -> Outcome:
+        if raises_epochs(request) and _better(request, cost_of_powers(request), self._cost_of_walk(request)):
+            return solve_by_powers(request)
         geometry = request.geometry
         states, _ = states_needed(geometry.counts, min(request.last, geometry.num_tasks))
         moments = moment_map(request, twofold=in_two_floats(request, self._products(request, states)))
@@ -52,6 +63,11 @@ class SubsetsEngine(Engine):
     def _products(self, request: Request, states: float) -> float:
         """The number of products that the recursion takes, roughly."""
         return float(epochs_of(request) * states * products_of_step(request))
+
+
+def _better(request: Request, powers: Cost, walked: Cost) -> bool:
+    """Whether powers of epochs are to be preferred: walking, which has more digits, takes seconds, and they do not."""
+    return walked.seconds > SOON and powers.seconds < walked.seconds and powers.bytes <= request.memory
 
 
 class Layer(NamedTuple):
