@@ -362,11 +362,11 @@ GAP_IS = "lambda_min = the least eigenvalue of sum_m p_m P_m on the joint row sp
 PER_ROW = parameter("spectral_gap", "1/kappa_F^2", r"\kappa_F^{-2}")  # the gap of single rows drawn by squared norms
 KAPPA_IS = "kappa_F = |X|_F |X^+|, all rows stacked"
 _LINEAR_RATE = "linear rate of randomised projections"
-SQUARED = "squared distances, without the factor 1/2"
+OF_SQUARES = "squared distances, without the factor 1/2"
 _linear = partial(
     Theorem,
     assumptions="jointly realizable tasks, each learned to convergence; w* is the solution nearest to w_0",
-    convention=SQUARED,
+    convention=OF_SQUARES,
     tight=True,
 )
 _linear("gower2015:any weights", _LINEAR_RATE, source="Gower and Richtarik 2015", orderings="i.i.d.")(

@@ -27,7 +27,7 @@ from forgetting.theory.expectations import Numbers, row_space
 from forgetting.theory.expression import DISTANCE, Expression, K, S, T, number, power_left, root
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
-from forgetting.theory.later.published_rates import GAP, LARGEST, SQUARED, error_at_most, least_eigenvalue
+from forgetting.theory.later.published_rates import GAP, LARGEST, OF_SQUARES, error_at_most, least_eigenvalue
 from forgetting.theory.setting import Setting, known
 from forgetting.theory.statement import Range
 from forgetting.theory.theorem import Theorem, compared, expected
@@ -117,7 +117,7 @@ _epochs = Theorem(
 _epochs(
     "error",
     (DISTANCE / _growth(_ENDED)).where(_GAP_IS),
-    convention=SQUARED,
+    convention=OF_SQUARES,
     note="With a number in place of the largest norm of an epoch over all orders, as in Han and Xie 2024. For uniform "
     "independent draws the bound of Gower and Richtarik is smaller.",
     check=compared(

@@ -30,7 +30,7 @@ from forgetting.theory.expectations import Engine, squared_distance
 from forgetting.theory.expression import DISTANCE, PRODUCT, Expression, K, left_after
 from forgetting.theory.instance import Instance
 from forgetting.theory.later.proved_here import HERE
-from forgetting.theory.later.published_rates import GAP, GAP_IS, KAPPA_IS, LARGEST, PER_ROW, SQUARED
+from forgetting.theory.later.published_rates import GAP, GAP_IS, KAPPA_IS, LARGEST, OF_SQUARES, PER_ROW
 from forgetting.theory.noisy_draws import any_order, noisy_projected, noisy_rows
 from forgetting.theory.setting import known
 from forgetting.theory.statement import Condition, Range
@@ -175,7 +175,7 @@ _noise(
     (_LEFT * DISTANCE + _NOISE * _TIMES).where(GAP_IS).where(_NOISE_IS),
     title=f"{_noise.title}: linear rate to a horizon",
     conditions=(_needs("noise"),),
-    convention=SQUARED,
+    convention=OF_SQUARES,
     note="The bound of Gower and Richtarik where one w solves all tasks. For single rows drawn by their squared norms "
     "N / lambda_min is |y - X w*|^2 / sigma_min(X)^2, at most the horizon of Needell 2010. Reached by orthogonal "
     "tasks, each with several labels.",
@@ -220,7 +220,7 @@ Theorem(
     ),
     needs=("rank_max",),
     assumptions=f"single rows, any labels, each learned to convergence; {_LS}",
-    convention=SQUARED,
+    convention=OF_SQUARES,
     note="Printed for E|w_k - w|, as the sum of the two roots, for any w with noise y - X w: this is the bound on "
     "squares from which that follows. Stated there for rows of full column rank; the joint row space is enough.",
     tight=True,
