@@ -112,7 +112,7 @@ def expect(
         confidence: of simulated intervals.
         threads: for simulation; the result does not depend on it.
         patience: seconds that `auto` may take, be it for exact values or for a simulation; np.inf to wait as long as
-            it takes. They are estimated beforehand, mostly within a factor of three, and alike on all machines. Methods
+            it takes. They are estimated beforehand, mostly within a factor of two, and alike on all machines. Methods
             that are named have no limit.
         noise: of the labels: a standard deviation, one for each task, or a covariance of the labels of each task.
             Values are then expected over the noise and the order together. A task keeps its noise from visit to visit,

@@ -24,7 +24,7 @@ from forgetting.dynamics.loop import run
 from forgetting.dynamics.space import Reduced
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.expectation.engines.base import SOON, Cost, Engine, engines, register_engine
-from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run
+from forgetting.expectation.engines.costs import FLOPS, READING, reduction, seconds_of_run, seconds_of_scores
 from forgetting.expectation.engines.exact import concluded, moment_map, sums_of_terms
 from forgetting.expectation.engines.order_tree import ENDLESS, Tree, countless, walks
 from forgetting.expectation.engines.run_bounds import RunBounds
@@ -40,6 +40,7 @@ from forgetting.schemes.linear import linear_gains
 
 ROOM = 2**24  # numbers of the nodes in memory: 128 MiB
 LEARNING = 3e-4  # seconds of a step of a scheme that solves each task by a method of its own: 1e-4 to 7e-4
+WITH_BOUNDS = 4  # times as long as scores alone take scores with bounds on their errors
 MOST_NODES = 2**12  # of a block of nodes that is learned and read at once
 
 
@@ -68,7 +69,7 @@ class ListingEngine(Engine):
             unknown = LEARNING * request.last if request.linear is None else 0.0
             problem = request.problem
             needed = 64.0 * (request.last + 1.0) * (problem.dim * (problem.outputs or 1) + problem.num_tasks)
-            return Cost(needed, orders * (seconds_of_run(request) + unknown + _seconds_of_reading(request)))
+            return Cost(needed, orders * (seconds_of_run(request) + unknown + WITH_BOUNDS * seconds_of_scores(request)))
         read = nodes if request.every_iterate else float(sum(tree.width(k) for k in request.steps.tolist()))
         geometry = request.geometry
         size = (geometry.outputs or 1) * geometry.dim * (2 if request.averaged else 1)
@@ -76,7 +77,7 @@ class ListingEngine(Engine):
         step = 1e-7 + size * (4e-9 + 8 * rank / FLOPS)
         begin = reduction(request) + 1e-8 * geometry.dim**2 + 2e-10 * geometry.dim**2 * geometry.rows_learned
         overhead = 5e-4 * min(float(request.last), nodes) + READING * len(request.steps)
-        seconds = begin + overhead + nodes * step + read * _seconds_of_reading(request)
+        seconds = begin + overhead + nodes * step + read * WITH_BOUNDS * seconds_of_scores(request)
         return Cost(16.0 * min(ROOM, (nodes + 1) * _numbers(geometry)) + 64.0 * geometry.dim**2, seconds)
 
     def solve(self, request: Request) -> Outcome:
@@ -131,18 +132,6 @@ class ListingEngine(Engine):
 def _numbers(geometry: Geometry) -> int:
     """The numbers of a node: its state, its iterate, and by how much it misses the tasks."""
     return (geometry.outputs or 1) * (2 * geometry.dim + geometry.frame.dim + len(geometry.sigma))
-
-
-def _seconds_of_reading(request: Request) -> float:
-    """Seconds to read the quantities of one node, roughly: products of all rows that accuracies are about with w."""
-    problem = request.problem
-    forms = {(term.form, term.held_out) for term in request.terms if not term.form.quadratic}
-    rows = float(problem.linear.num_rows.sum()) if problem.linear is not None else 100.0 * problem.num_tasks
-    outputs = problem.outputs or 1
-    seconds = len(forms) * rows * outputs * (1e-8 + 2 * problem.dim / FLOPS)
-    if any(term.form.quadratic for term in request.terms) and request.linear is not None:
-        seconds += len(request.geometry.sigma) * outputs * (5e-9 + 2 * request.geometry.dim / FLOPS)
-    return seconds
 
 
 # ------------------------------------------------------------------------------------------------- runs, order by order
