@@ -29,6 +29,7 @@ from forgetting.expectation.engines.base import Cost
 from forgetting.expectation.engines.costs import FLOPS, reduction, states_needed
 from forgetting.expectation.engines.exact import concluded, float64_map, sums_of_terms
 from forgetting.expectation.engines.float64_moments import Float64Moments
+from forgetting.expectation.engines.multisets import Edges, none_seen, one_more
 from forgetting.expectation.engines.powers import differences, pack, unpack
 from forgetting.expectation.outcome import Outcome
 from forgetting.expectation.quantities import Form, Term
@@ -81,12 +82,17 @@ class _Layer(NamedTuple):
     Attributes:
         seen: (sets, distinct tasks), how often each task is in each set.
         weights: the probability of each set.
-        moves: for each task, the places of the sets before and after, and the share of the task in what comes.
+        moves: the ways from the layer before.
     """
 
     seen: IntArray
     weights: Array
-    moves: list[tuple[int, IntArray, IntArray, Array]]
+    moves: list[Edges]
+
+    @property
+    def size(self) -> int:
+        """The number of tasks in each set."""
+        return int(self.seen[0].sum())
 
 
 def _layers(counts: IntArray) -> list[_Layer]:
@@ -96,21 +102,12 @@ def _layers(counts: IntArray) -> list[_Layer]:
     [[1.0], [0.667, 0.333], [0.333, 0.667], [1.0]]
     """
     total = int(counts.sum())
-    seen, layers = np.zeros((1, len(counts)), dtype=np.int64), []
-    moves: list[tuple[int, IntArray, IntArray, Array]] = []
+    seen, moves = none_seen(counts), list[Edges]()
+    layers: list[_Layer] = []
     for size in range(total + 1):
         ways = [prod(comb(int(n), int(c)) for n, c in zip(counts, row, strict=True)) for row in seen]
         layers.append(_Layer(seen, np.array(ways) / comb(total, size), moves))
-        parents, tasks = np.nonzero(seen < counts)
-        grown = seen[parents]
-        grown[np.arange(len(grown)), tasks] += 1
-        if not len(grown):
-            break
-        seen, place = np.unique(grown, axis=0, return_inverse=True)
-        place, moves = place.reshape(-1), []
-        for task in range(len(counts)):
-            own = np.flatnonzero(tasks == task)
-            moves.append((task, parents[own], place[own], seen[place[own], task] / (size + 1)))
+        seen, moves = one_more(seen, counts)
     return layers
 
 
@@ -166,11 +163,11 @@ class _EpochPowers:
         for layer in self.layers:
             if layer.moves:
                 before, moved = moved, np.zeros((len(layer.seen), *stack.shape))
-                for task, parents, places, share in layer.moves:
-                    step = self.maps[task]
-                    half = (before[parents].reshape(-1, n) @ step).reshape(-1, n, n)
-                    whole = (half.swapaxes(1, 2).reshape(-1, n) @ step).reshape(len(parents), -1, n, n)
-                    moved[places] += share[:, None, None, None] * whole
+                for edge in layer.moves:
+                    step, share = self.maps[edge.task], edge.seen / layer.size
+                    half = (before[edge.parents].reshape(-1, n) @ step).reshape(-1, n, n)
+                    whole = (half.swapaxes(1, 2).reshape(-1, n) @ step).reshape(len(edge.parents), -1, n, n)
+                    moved[edge.children] += share[:, None, None, None] * whole
             yield layer, moved
 
     @cached_property
