@@ -10,6 +10,10 @@ Without such means one run is enough, so that Lanczos is tried earlier.
 Where Lanczos does not settle, Q is diagonalised instead, up to a larger order. Beyond that the results of Lanczos stand
 with a bound on their error: m steps give every polynomial of degree below m in Q exactly, and the best polynomial is
 within 2 exp(-m^2 / (2 k)) of x^k on [-1, 1] (Newman and Rivlin, Aequationes Math. 14, 1976).
+
+Tasks that no w solves, held-out data and k = inf go to the affine recursion. It would answer all other requests, too,
+but not as well: of each functional it makes a Lanczos run, and of means over visits divided differences over three
+points, so that these took 3 to 8 times as long, and losses of each of 50 tasks 28 times, with 3 to 13 times the doubt.
 """
 
 from __future__ import annotations

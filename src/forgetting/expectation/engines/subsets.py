@@ -104,10 +104,7 @@ class PermutationWalk:
         self.moments, self.epochs = moments, epochs
         self.counts, self.num_tasks = geometry.counts, geometry.num_tasks
         self.layer = Layer.first(moments.second(), moments.doubts.first.copy(), self.counts)
-        self.learnt: Pair = np.zeros(rows), np.zeros(rows)
-        self.learnt_doubt = np.zeros(rows)
-        self.after: Pair = np.zeros(rows), np.zeros(rows)
-        self.after_doubt = np.zeros(rows)
+        self.learnt = self.after = Squares((np.zeros(rows), np.zeros(rows)), np.zeros(rows))
         self.kept = moments.nothing_kept()
         self.travelled = 0.0
         self.k = self.begun = 0
@@ -118,8 +115,7 @@ class PermutationWalk:
         self.layer, self.begun = self._ready()
         chance = self._chance(self.layer)
         gained = self._weighted(*moments.read(self.layer.moments, self.layer.errors), chance)
-        self.learnt = two_floats().add(*self.learnt, *gained.value)
-        self.learnt_doubt = self.learnt_doubt + gained.doubt
+        self.learnt = _sum(self.learnt, gained)
         if self.kept is not None:
             tests = moments.observer[moments.geometry.rows_learned :]
             together = chance[0][:, tests], chance[1][:, tests]
@@ -131,9 +127,7 @@ class PermutationWalk:
             spread = max(spread, float(self.layer.weights[0] @ moments.trace(self.layer.moments[0])))
         self.travelled += spread + moments.doubts.base
         if not moments.alike:
-            spared = moments.spared(t, gained)
-            self.after = two_floats().add(*self.after, *spared.value)
-            self.after_doubt = self.after_doubt + spared.doubt
+            self.after = _sum(self.after, moments.spared(t, gained))
         self.layer = self._next(self.layer, chance, self.k - self.begun)
         self.k += 1
 
@@ -190,7 +184,7 @@ class PermutationWalk:
         size = tools.total(tools.mul(*spread, *layer.weights))
         total = np.full_like(counts, self.num_tasks), np.zeros_like(counts)
         share: Pair = tools.div(counts, np.zeros_like(counts), *total)  # of each task in any one visit
-        following, learnt = None, Squares(self.learnt, self.learnt_doubt)
+        following = None
         if coming and (self.epochs or self.k < self.num_tasks):
             ready, _ = self._ready()
             following = self._weighted(squares, doubts, self._chance(ready))
@@ -198,8 +192,8 @@ class PermutationWalk:
             k=self.k,
             now=self._weighted(squares, doubts, weights),
             visited=self._weighted(squares, doubts, scaled(weights, moments.with_tests(self._visits()))),
-            learnt=learnt,
-            after=moments.spared(1, learnt) if moments.alike else Squares(self.after, self.after_doubt),
+            learnt=self.learnt,
+            after=moments.spared(1, self.learnt) if moments.alike else self.after,
             coming=following,
             visits=tools.div(self.k * counts, np.zeros_like(counts), *total),
             chance=None if following is None else share,
@@ -214,3 +208,7 @@ class PermutationWalk:
     def _visits(self) -> Array:
         """The number of visits to each distinct task, for each multiset."""
         return (self.begun // self.num_tasks * self.counts + self.layer.seen).astype(np.float64)
+
+
+def _sum(first: Squares, second: Squares) -> Squares:
+    return Squares(two_floats().add(*first.value, *second.value), first.doubt + second.doubt)
