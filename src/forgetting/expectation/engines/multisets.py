@@ -56,11 +56,13 @@ def one_more(seen: IntArray, counts: IntArray) -> tuple[IntArray, list[Edges]]:
     ([[1, 1], [2, 0]], [(0, [0, 1], [0, 1]), (1, [1], [0])])
     """
     parents, tasks = np.nonzero(seen < counts)
-    grown = seen[parents]
-    grown[np.arange(len(grown)), tasks] += 1
-    following, children = np.unique(grown, axis=0, return_inverse=True)
-    edges = []
-    for task in np.unique(tasks).tolist():
-        before, after = parents[tasks == task], children.reshape(-1)[tasks == task]
-        edges.append(Edges(task, before, after, counts[task] - seen[before, task], following[after, task]))
-    return following, edges
+    grown, each = seen[parents], np.arange(len(parents))
+    left = (counts - seen)[parents, tasks]
+    grown[each, tasks] += 1
+    # each multiset as one number, where there are not too many: numbers are sorted sooner than rows
+    digits = np.cumprod(np.append(1.0, counts[:0:-1] + 1.0))[::-1]
+    numbers = grown @ digits.astype(np.int64) if digits[0] * (counts[0] + 1.0) < 2.0**62 else grown
+    _, first, children = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
+    following, columns = grown[first], (parents, children.reshape(-1), left, grown[each, tasks])
+    ways = [(task, np.flatnonzero(tasks == task)) for task in range(len(counts))]
+    return following, [Edges(task, *(column[own] for column in columns)) for task, own in ways if len(own)]
