@@ -367,3 +367,18 @@ def test_the_nearest_point_of_large_inequalities_and_sets(monkeypatch):
         solution = fg.solve(*given[:2], relations=given[2], sets=given[3], method="projected", **options)
         assert solution.converged, solution.status
         np.testing.assert_allclose(solution.x, best, rtol=0, atol=1e-4 * np.linalg.norm(best - x0))
+
+
+@pytest.mark.parametrize("seed", range(rounds(60, 500)))
+def test_the_active_set_finds_the_minimum_with_columns_of_any_units(seed):
+    """Columns up to 1e8 apart, of any rank: the objective is that of columns of one size."""
+    given, rng = problem(seed), np.random.default_rng(seed)
+    n = given.A.shape[1]
+    units = 10.0 ** rng.uniform(-4, 4, n)
+    plain = Problem(given.A, given.b, given.B, given.c, given.low, given.high, 0.0, given.x0)
+    low, high = given.low / units, given.high / units
+    scaled = Problem(given.A * units, given.b, given.B * units, given.c, low, high, 0.0, given.x0 / units)
+    found, best = (each.solve(method="active-set") for each in (scaled, plain))
+    costs = [np.sum((given.A @ x - given.b) ** 2) for x in (units * found.x, best.x)]
+    assert costs[0] <= costs[1] + 1e-9 * np.sum(given.b**2), found.status
+    tight(plain, units * found.x, 1e-8)

@@ -20,6 +20,9 @@ from forgetting.errors import ForgettingError
 from forgetting.sets import Polyhedron
 
 STEEP = 1e-5  # least singular value of R, relative to the largest: what is smaller is left to proximal steps
+UNEVEN = 1e3  # times the shortest column that the longest is where columns are divided by their norms
+GOOD = 1e-8  # what is left of the gradient in units of columns, relative to |M| |c - M x|, with which x is a minimiser
+FLOOR = 1e-4  # of |c - M x|, relative to |c|, for that
 STEPS = 40  # proximal steps, at most
 CLOSE = 1e-10  # a row holds with equality if its slack is this share of the size of the data
 POLISH = 60  # steps on the active rows, at most
@@ -37,14 +40,20 @@ class Minimiser:
         multipliers: y >= 0, and 0 for rows that do not hold with equality.
         residual: |M^T (M x - c) - G^T y|, which is 0 at a minimiser.
         unique: whether there is no other minimiser.
-        curvature: the least s with |M d|^2 >= s |d|^2 for all d; 0 if M has no full column rank.
+        nearest: whether it is the minimiser nearest to the start.
+        units: the norms of the columns of M if they are very different, else 1.
+        scaled: `residual` with each entry divided by the unit of its column.
+        curvature: the least s with |M d|^2 >= s |units d|^2 for all d; 0 if M has no full column rank.
     """
 
     point: Array
     multipliers: Array
     residual: float
     unique: bool
-    curvature: float
+    nearest: bool
+    units: Array
+    scaled: float = 0.0
+    curvature: float = 0.0
 
 
 def least_squares_over(M: Array, c: Array, G: Array, h: Array, start: Array) -> Minimiser:
@@ -57,17 +66,49 @@ def least_squares_over(M: Array, c: Array, G: Array, h: Array, start: Array) -> 
     ([1.0, 2.0], False, True)
     """
     if not M.any():
-        nearest = Polyhedron(G, h).nearest(start) if len(h) else start.copy()
-        return Minimiser(nearest, np.zeros(len(h)), 0.0, False, 0.0)
-    problem = _Problem(M, c, G, h)
-    found = problem.proximal(start)
+        point = Polyhedron(G, h).nearest(start) if len(h) else start.copy()
+        return Minimiser(point, np.zeros(len(h)), 0.0, unique=False, nearest=True, units=np.ones(len(start)))
+    given, units = _Problem(M, c, G, h), _units(M)
+    if (units == 1).all():
+        return _minimiser(given, given, units, np.ones(len(h)), start)
+    sizes = np.linalg.norm(G / units, axis=1)
+    scaled = _Problem(M / units, c, G / units / sizes[:, None], h / sizes)
+    found = _minimiser(scaled, given, units, sizes, start)
+    if found.unique:
+        return found
+    other = _minimiser(given, given, units, np.ones(len(h)), start)  # what is nearest is measured in x
+    size = np.sqrt(len(units)) * max(float(np.linalg.norm(c - M @ other.point)), FLOOR * float(np.linalg.norm(c)))
+    return found if found.scaled < other.scaled and other.scaled > GOOD * size else other
+
+
+def _minimiser(problem: _Problem, given: _Problem, units: Array, sizes: Array, start: Array) -> Minimiser:
+    """The minimiser by a problem, whose columns may be those of the given one divided by `units`, its rows by `sizes`.
+
+    With other units than 1 no x is sought that is nearest to the start.
+    """
+    turn = units if problem is not given else np.ones(len(units))
+    found = problem.proximal(turn * start)
     if problem.left(*found) > problem.rounding(found[0]) / FINE:
         found = min([found, problem.polished(*found)], key=lambda pair: problem.left(*pair))
-    x, y = found
-    point, unique = problem.nearest(x, y, start)
-    if not unique and problem.left(point, y) > max(2 * problem.left(x, y), problem.rounding(x)):
-        point = x
-    return Minimiser(point, y, float(np.linalg.norm(problem.gradient(point) - G.T @ y)), unique, problem.curvature)
+    x, y = found[0] / turn, found[1] / sizes
+    unique = not problem.null.shape[1]
+    nearest = unique
+    if problem is given:
+        point, unique = given.nearest(x, y, start)
+        nearest = unique or given.left(point, y) <= max(2 * given.left(x, y), given.rounding(x))
+        x = point if nearest else x
+    rest = given.gradient(x) - given.G.T @ y
+    scaled, curvature = float(np.linalg.norm(rest / units)), problem.curvature
+    if problem is given:
+        curvature /= float(units.max()) ** 2
+    return Minimiser(x, y, float(np.linalg.norm(rest)), unique, nearest, units, scaled, curvature)
+
+
+def _units(M: Array) -> Array:
+    """The norms of the columns if they are very different: what is small beside others must count as much."""
+    norms = np.linalg.norm(M, axis=0)
+    norms = np.where(norms > 0, norms, norms.max(initial=0.0) or 1.0)
+    return norms if norms.max() > UNEVEN * norms.min() else np.ones(len(norms))
 
 
 class _Problem:

@@ -89,7 +89,7 @@ class ActiveSet(Constrained):
     def uniqueness(self) -> str:
         if self.found is None or self.found.unique:
             return "x is the only minimiser"
-        return "x is the minimiser nearest to x0"
+        return "x is the minimiser nearest to x0" if self.found.nearest else "of several minimisers x may be any"
 
     def sweep(self, visits: IntArray) -> Array:
         if self.found is None and self.empty is None:
@@ -154,7 +154,7 @@ class ActiveSet(Constrained):
         self.last_gap = self.system.sweeper.limits.missed(gap.copy())
         if self.found is None:
             return replace(self.judged(gap, 0.0), normal=None, each=None)
-        return self.judged(gap, self.found.residual)
+        return self.judged(gap, self.found.residual, self.found.scaled)
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "ended": np.array([float(self.found is not None or self.empty is not None)])}
@@ -168,7 +168,10 @@ class ActiveSet(Constrained):
         found = self.found
         if found is None or not found.curvature:
             return None
-        size = norm(self.x) or 1.0
-        rounding = EPS * self.frobenius * (norm(self.system.b) + self.frobenius * size)
-        error = (found.residual + rounding) / found.curvature / size
+        system, units = self.system, found.units
+        size, length = norm(self.x) or 1.0, norm(units * self.x)
+        squares = system.sweeper.column_squares(self.equations.astype(np.float64)) + system.damp**2
+        frobenius = float(np.sqrt(np.sum(squares / units**2)))
+        rounding = EPS * frobenius * (norm(system.b) + frobenius * length)
+        error = (found.scaled + rounding) / found.curvature / float(units.min()) / size
         return Distance(error, error)  # a second sweep finds the same
