@@ -381,4 +381,7 @@ def test_the_active_set_finds_the_minimum_with_columns_of_any_units(seed):
     found, best = (each.solve(method="active-set") for each in (scaled, plain))
     costs = [np.sum((given.A @ x - given.b) ** 2) for x in (units * found.x, best.x)]
     assert costs[0] <= costs[1] + 1e-9 * np.sum(given.b**2), found.status
+    if best.error is not None and best.error < 1e-8:  # and that of units is known as well
+        assert found.error is not None, found.status
+        assert found.error < 1e-6, found.status
     tight(plain, units * found.x, 1e-8)

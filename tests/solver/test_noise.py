@@ -405,3 +405,23 @@ def test_a_solution_with_a_rule_is_saved_and_loaded(tmp_path):
     assert (loaded.status, loaded.rule) == (found.status, "discrepancy")
     np.testing.assert_array_equal(loaded.stop_epochs, found.stop_epochs)
     assert str(found.guarantee) == "no theorem here covers noise, and rules that stop at it"
+
+
+def test_a_row_of_zeros_without_noise_that_no_x_solves_is_named():
+    A = np.vstack([np.eye(3), np.zeros((1, 3))])
+    for matrix, wanted in ((A, 3), (1j * A, 3)):
+        with pytest.raises(InvalidInputError, match=f"row {wanted} has none, all its entries are 0 and b is 2 there"):
+            fg.solve(matrix, [1.0, 1.0, 1.0, 2.0], noise=[0.1, 0.1, 0.1, 0.0])
+    assert fg.solve(A, [1.0, 1.0, 1.0, 0.0], noise=[0.1, 0.1, 0.1, 0.0]).converged
+
+
+def test_the_periodogram_says_of_how_many_right_hand_sides_it_sees_nothing():
+    rng = np.random.default_rng(3)
+    t = np.linspace(0, 1, 60)
+    kernel = np.exp(-(((t[:, None] - t) / 0.05) ** 2) / 2)
+    signal = kernel @ np.sin(5 * t) + 0.01 * rng.standard_normal(60)
+    found = fg.solve(kernel, np.stack([signal, rng.standard_normal(60)], axis=1), stop="ncp", relaxation=0.2)
+    assert found.stop_epochs[0] > 0
+    assert found.stop_epochs[1] == 0
+    assert "sees no signal of 1 of 2 right-hand sides" in found.status
+    assert "their x is x0" in found.status

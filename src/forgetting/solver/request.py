@@ -264,7 +264,7 @@ def as_request(
         raise NotSupportedError(f"inequalities are visited row by row; leave {given} out")
     if chosen is None:  # rows that are all zero have no weights
         chosen = _usual_order(method, damp) if matrix.squares.any() else Reshuffled()
-    exact = None if known is None else _exact(matrix, side, known, method, damp, limits)
+    exact = None if known is None else _exact(matrix, side, known, method, damp, limits, unit)
     system = System(sweeper, side, start, damp, flag, number, others, chosen.trusted, exact)
     if simultaneous:
         words = (
@@ -302,14 +302,26 @@ def _views(method: str, blocks: Any, rows: int, shape: Any) -> Any:
     return blocks
 
 
-def _exact(matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limits: Limits) -> ExactRows | None:
+def _exact(
+    matrix: Rows, b: Array, noise: Noise, method: str, damp: float, limits: Limits, unit: int
+) -> ExactRows | None:
     """The rows without noise, if there are some."""
     if not len(noise.exact):
         return None
     if damp or not issubclass(registry.get("kaczmarz" if method == "auto" else method), KaczmarzMethod):
-        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs method='kaczmarz', and damp=0")
+        raise NotSupportedError(
+            f"noise: row {noise.exact[0] // unit} has none, which needs method='kaczmarz', and damp=0"
+        )
     if len(limits.relations):
-        raise NotSupportedError(f"noise: row {noise.exact[0]} has none, which needs rows that are equations")
+        raise NotSupportedError(f"noise: row {noise.exact[0] // unit} has none, which needs rows that are equations")
+    sides = np.abs(b).reshape(len(b), -1).max(axis=1)
+    empty = noise.exact[(matrix.squares[noise.exact] == 0) & (sides[noise.exact] > 0)]
+    if len(empty):
+        i = int(empty[0])
+        raise InvalidInputError(
+            f"noise: row {i // unit} has none, all its entries are 0 and b is {sides[i]:g} there, so that no x solves "
+            "it; leave the row out, or give it noise"
+        )
     return ExactRows(matrix, b, noise.exact, limits)
 
 

@@ -397,9 +397,12 @@ def _ruled(ending: str, loop: Loop, rule: Rule, residual: float, off: float) -> 
     shorter = f", relaxation shortened to {loop.share:g} of what was asked for" if loop.share < 1 else ""
     last = f"relative residual {residual:.2g}{shorter},"
     if ending == "rule" and rule.blind:
+        unseen = int(np.count_nonzero(rule.epochs == 0))
+        of = f" of {unseen} of {len(rule.epochs)} right-hand sides" if len(rule.epochs) > 1 else ""
         return (
             f"stopped: the residual of x0 is most like white noise{rule.settings.words}, so that {rule.title} sees no "
-            f"signal: x0 is as good as noise allows, or the rows have no order; x is x0; {last}"
+            f"signal{of}: x0 is as good as noise allows, or the rows have no order; "
+            f"{'their ' * bool(of)}x is x0; {last}"
         )
     if ending == "rule" and off > loop.stops.residual:
         return f"stopped by {rule.ended()} x is off the sets by {off:.2g} |x|; {last}"
