@@ -14,7 +14,8 @@ export function drawShares(svg, state, {result, setting}) {
     parts.push(text(left - 8, y + row / 2 + 4, names[m], {"text-anchor": "end", class: m === state.task ? null : "soft"}));
     parts.push(text(Math.max(start + long, zero) + 6, y + row / 2 + 4, said(value, 3)));
   });
-  parts.push(draw("line", {x1: zero, x2: zero, y1: top, y2: bottom, ...AXIS}), text(left, height - 4, `after k = ${state.k} steps; the parts sum to ${said(result.forgetting[state.k])}`, {class: "soft"}));
+  const sum = `after k = ${state.k} steps; the parts sum to ${said(result.forgetting[state.k])}`;
+  parts.push(draw("line", {x1: zero, x2: zero, y1: top, y2: bottom, ...AXIS}), text(Math.max(0, Math.min(left, width - widthOf(sum) - 4)), height - 4, sum, {class: "soft"}));
   svg.replaceChildren(...parts);
   svg.setAttribute("aria-label", `Forgetting by task after ${state.k} steps: ${shares.map((value, m) => `${state.names[m]} ${said(value, 3)}`).join(", ")}`);
 }
