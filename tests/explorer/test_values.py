@@ -18,6 +18,7 @@ STATES = rounds(14, 300)
 CLOSE = 1e-9  # relative, of values above SMALL that the package itself knows to 1e-10
 SMALL = 1e-200
 BOUND = 1e-12
+GREEDY = 1e-14  # of the first loss, from which on values of greedy orders are compared
 
 
 def at(page, state, more=""):
@@ -34,8 +35,8 @@ def assert_values(got, state):
     for quantity in ("loss", "forgetting"):
         value, doubt = np.array(exact.values[quantity]), np.array(exact.uncertainty[quantity])
         page = np.array(got[quantity][1:], dtype=float)
-        # a greedy order is decided by distances, which are rounding once w has all its digits
-        small = 1e-20 * got["loss"][0] if state.order.startswith("greedy") else SMALL
+        # a greedy order removes what is largest, so that rounding of what is left stays; in the end it decides the order
+        small = GREEDY * got["loss"][0] if state.order.startswith("greedy") else SMALL
         known = (np.abs(value) > small) & (doubt < 0.1 * CLOSE * np.abs(value))
         off = np.abs(page - value)[known] / np.abs(value)[known]
         assert off.size == 0 or off.max() <= CLOSE, (quantity, off.max(), state)
