@@ -35,7 +35,7 @@ def assert_values(got, state):
     for quantity in ("loss", "forgetting"):
         value, doubt = np.array(exact.values[quantity]), np.array(exact.uncertainty[quantity])
         page = np.array(got[quantity][1:], dtype=float)
-        # a greedy order removes what is largest, so that rounding of what is left stays; in the end it decides the order
+        # a greedy order removes what is largest, and rounding of what is left stays; in the end it decides the order
         small = GREEDY * got["loss"][0] if state.order.startswith("greedy") else SMALL
         known = (np.abs(value) > small) & (doubt < 0.1 * CLOSE * np.abs(value))
         off = np.abs(page - value)[known] / np.abs(value)[known]
