@@ -93,7 +93,7 @@ def test_hostile_names_and_addresses_inject_nothing(browser, tmp_path):
             "", f"f=two_lines&{names}", f"f={HOSTILE}&o={HOSTILE}&x={HOSTILE}&k=1e9&at=9,9,9,9,9", "%%%&=&&x=1;|&w=",
             "f=__proto__&o=constructor&s=toString", "x=1,nan|2,3&w=1,2", "x=1e999,0|0,1&w=1,0", "names=%E0%A4%A",
             "x=1e30,0|0,1e-30&w=1e30,1", "x=1e31,0|0,1&w=1,0",
-            "s=ridge-fixed&last=999999", "s=sgd&eta=1e999&lam=-1&alpha=0&noise=1e30", "s=sgd&eta=1000&last=1000&o=given",
+            "s=ridge-fixed&last=999999", "s=sgd&eta=1e999&lam=-1&alpha=0&noise=1e30", "s=sgd&eta=9&o=cyclic&last=300",
             "s=ridge-increasing&lam=nan&o=greedy&noise=1",
         )  # fmt: skip
         for words in hostile:

@@ -31,7 +31,7 @@ export function drawCurves(svg, state, made) {
   const {result, best} = made, mean = averaged(state) ? "expected " : "", shown = curvesOf(state, made), {width, height, parts} = canvas(svg, 1, 330);
   const left = 52, right = width - 18, top = 8, last = Math.max(result.last, 2), size = made.setting.radius_sq_mean * made.setting.dist_sq / 2 || 1;
   const values = [...shown.loss, ...shown.forgetting].map(([, value]) => value), above = [...values, ...shown.tightest.map(([, value]) => value), ...shown.worst.map(([, value]) => value)];
-  const high = Math.max(...above.filter((value) => value <= 4 * size), ...values.filter((value) => value <= 1e4 * size), size * 1e-9, shown.trivial && shown.trivial <= 4 * size ? shown.trivial : 0) * 1.3;
+  const high = Math.max(...above.filter((value) => value <= 4 * size), ...values.filter((value) => value <= 1e4 * size), shown.loss[0]?.[1] ?? 0, size * 1e-9, shown.trivial && shown.trivial <= 4 * size ? shown.trivial : 0) * 1.3;
   const low = Math.min(high / 30, Math.max(Math.min(...above, high), high * 1e-8) / 1.4);
   const entries = [[keyLine({stroke: colour(0), "stroke-width": 2.2}), `${mean}loss`], [keyLine({stroke: colour(1), "stroke-width": 2.2}), `${mean}forgetting${shown.forgetting.length ? "" : " (not above 0)"}`]];
   if (shown.tightest.length) entries.push([keyLine({stroke: colour(3), "stroke-width": 1.8, "stroke-dasharray": "6 3"}), `tightest bound: ${best.bound.name}`]);

@@ -60,10 +60,10 @@ export function drawPlane(svg, state, {walk, centre, shifts}) {
   seen.forEach(([x, y], k) => parts.push(draw("circle", {cx: round(x), cy: round(y), r: 2.4, fill: k ? colour(walk.order[k - 1]) : "var(--text)"})));
   const named = ([x, y], words, up) => draw("text", {x: round(x + 10), y: round(y + (up ? -9 : 17)), "font-size": 13, stroke: "var(--card)", "stroke-width": 4, "paint-order": "stroke"}, words);
   const [ox, oy] = place([0, 0]), now = seen[seen.length - 1];
-  parts.push(draw("circle", {cx: round(sx), cy: round(sy), r: 5, fill: colour(4), stroke: "var(--text)"}), named([sx, sy], state.labels ? "best w" : "w\u22c6", true));
+  parts.push(draw("circle", {cx: round(sx), cy: round(sy), r: 5, fill: colour(4), stroke: "var(--text)"}), named([sx, sy], "w\u22c6", true));
   parts.push(draw("rect", {x: round(ox - 4), y: round(oy - 4), width: 8, height: 8, fill: "var(--text)"}), named([ox, oy], "start", false));
   parts.push(draw("circle", {cx: round(now[0]), cy: round(now[1]), r: 5.5, fill: colour(1), stroke: "var(--card)", "stroke-width": 1.5}), ...handles);
   svg.replaceChildren(...parts);
-  svg.setAttribute("aria-label", `The path of w through ${state.step} steps, to a distance of ${said(norm(walk.path[seen.length - 1].map((value, i) => value - centre[i])), 3)} from ${state.labels ? "the best w" : "w\u22c6"}; the handles turn tasks`);
+  svg.setAttribute("aria-label", `The path of w through ${state.step} steps, to a distance of ${said(norm(walk.path[seen.length - 1].map((value, i) => value - centre[i])), 3)} from w\u22c6; the handles turn tasks`);
   return {angleAt: (px, py) => { const [x, y] = back(px, py); return Math.atan2(y - star[1], x - star[0]); }};
 }
