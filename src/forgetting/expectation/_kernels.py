@@ -245,7 +245,7 @@ def shrink_all(
 @compiled
 def advance(
     right: Array, right_low: Array, gains: Array, gains_low: Array, noises: Array, slips: Array, which: IntArray,
-    keep: Array, origin: Array, origin_low: Array, offsets: IntArray, chance: Array, chance_low: Array,
+    keep: Array, origin: Array | None, origin_low: Array | None, offsets: IntArray, chance: Array, chance_low: Array,
     dim: int, order: IntArray, stack: Array, stack_low: Array, error: Array, learnt: Array, learnt_low: Array,
     learnt_doubt: Array, after: Array, after_low: Array, after_doubt: Array, sums: Array, base: float, pull: float,
     unit: float,
@@ -254,10 +254,11 @@ def advance(
 
     Step t keeps the factor keep[t] of w, and has the row which[t] of the tables: `gains`; `noises`, (relative, uniform,
     own, reading) for each task: what a step adds to `error`, as multiples of the moment, of its trace and of the trace
-    of `error`, and what reading a square adds; and `slips`, by how much gains are off. `origin` is z = 0, and `stack`
-    holds E z z^T and, where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the
-    first of them, and k times it the sum of those of the others. `learnt` sums the squares that a task has just before
-    it is learned, over all steps, `after` those just after, and `sums` the spread of z.
+    of `error`, and what reading a square adds; and `slips`, by how much gains are off. `origin` is z = 0, or None where
+    all of w is kept: None is a type, for which the function is compiled without what decays. `stack` holds E z z^T and,
+    where visits are counted, E c_m z z^T for every task m. `error` bounds the error of the first of them, and k times
+    it the sum of those of the others. `learnt` sums the squares that a task has just before it is learned, over all
+    steps, `after` those just after, and `sums` the spread of z.
     """
     rows, size = right.shape
     tasks, count = len(offsets) - 1, len(stack)
@@ -271,27 +272,29 @@ def advance(
         tau = spread(stack[0], dim) + base
         trace = spread(error, size)
         before = tau
-        decays = keep[t] != 1.0
-        if decays:
-            _clear(error_half)
-            for m in range(start, stop):
-                p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
-                if p == 0.0:
-                    continue
-                first, last = offsets[m], offsets[m + 1]
-                _products(right, right_low, first, last, stack[0], stack_low[0], now, now_low)
-                _step_of_error(right, gains, g, dim, first, last, p, error, error_half, doubts)
-                for i in range(first, last):
-                    v, vl = dot(now, now_low, i, right, right_low, i, size)
-                    v, vl = mul(v, vl, p, pl)
-                    learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
-                    learnt_doubt[i] += p * (max(doubts[i], 0.0) + noises[g, m, 3] * tau + noises[g, m, 2] * trace)
-            for s in range(count):
-                _shrink(stack[s], stack_low[s], dim, keep[t], origin, origin_low)
-            _shrink_error(error, error_half, dim, keep[t], origin)
-            _noise_of_shrinking(error, stack[0], dim, trace, base, pull, unit)
-            tau = spread(stack[0], dim) + base
-            trace = spread(error, size)
+        decays = False
+        if origin is not None and origin_low is not None:
+            decays = keep[t] != 1.0
+            if decays:
+                _clear(error_half)
+                for m in range(start, stop):
+                    p, pl = (chance[m], chance_low[m]) if only < 0 else (1.0, 0.0)
+                    if p == 0.0:
+                        continue
+                    first, last = offsets[m], offsets[m + 1]
+                    _products(right, right_low, first, last, stack[0], stack_low[0], now, now_low)
+                    _step_of_error(right, gains, g, dim, first, last, p, error, error_half, doubts)
+                    for i in range(first, last):
+                        v, vl = dot(now, now_low, i, right, right_low, i, size)
+                        v, vl = mul(v, vl, p, pl)
+                        learnt[i], learnt_low[i] = add(learnt[i], learnt_low[i], v, vl)
+                        learnt_doubt[i] += p * (max(doubts[i], 0.0) + noises[g, m, 3] * tau + noises[g, m, 2] * trace)
+                for s in range(count):
+                    _shrink(stack[s], stack_low[s], dim, keep[t], origin, origin_low)
+                _shrink_error(error, error_half, dim, keep[t], origin)
+                _noise_of_shrinking(error, stack[0], dim, trace, base, pull, unit)
+                tau = spread(stack[0], dim) + base
+                trace = spread(error, size)
         sums[0] += max(before, tau)
         _clear(error_half)
         relative, uniform, own = 0.0, 0.0, 0.0

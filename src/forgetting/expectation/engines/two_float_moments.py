@@ -59,7 +59,7 @@ class TwoFloatMoments(Moments):
             table.slips,
             table.which,
             table.keep,
-            *self.origin,
+            *((None, None) if np.all(table.keep == 1.0) else self.origin),  # None: compiled without what decays
             self.geometry.offsets[: tasks + 1],
             *(part[:tasks] for part in self.probability),
             self.dim,
