@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import forgetting as fg
-from forgetting.dynamics.loop import runs_in_turn
+from forgetting.dynamics.taking_turns import runs_in_turn
 from forgetting.geometry import Geometry
 
 ADAPTIVE = [

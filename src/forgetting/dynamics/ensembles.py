@@ -20,8 +20,9 @@ from forgetting.core.numerical import quietly
 from forgetting.core.progress import Progress, progress_bar, reports_progress, track
 from forgetting.dynamics import metrics
 from forgetting.dynamics.device_runs import DeviceRuns
-from forgetting.dynamics.loop import recorded_steps, run, runs_in_turn
+from forgetting.dynamics.loop import recorded_steps, run
 from forgetting.dynamics.space import given_scheme, resolve, restored_space, view_of
+from forgetting.dynamics.taking_turns import runs_in_turn
 from forgetting.dynamics.trajectory import LONG_RUN, Trajectory, remarks, some_rows
 from forgetting.errors import ForgettingError, InvalidInputError, NotSupportedError
 from forgetting.figures.items import Curves, Series, column

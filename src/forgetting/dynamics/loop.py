@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, cast
 
@@ -29,6 +28,7 @@ from forgetting.errors import InvalidInputError
 from forgetting.geometry import Directions, Recorded, StepGains
 from forgetting.orderings import Visits
 from forgetting.orderings.base import NO_UPDATE, OrderingLike, as_ordering
+from forgetting.orderings.view import TaskView
 from forgetting.schemes import Learned, LinearSteps, Scheme
 from forgetting.schemes.base import LearnInTurn, SchemeLike
 from forgetting.schemes.linear import gains_of_steps
@@ -41,6 +41,7 @@ CHUNK = 8192  # steps per call of compiled code: long enough to be fast, short e
 TABLE = 2**21  # numbers of a table of gains
 FEW = 64  # steps of other code between two reports of progress
 Callback = Callable[[int, Array], bool | None]
+Shared = Callable[[TaskView, Space, Callable[[], Array]], TaskView]
 
 
 # -------------------------------------------------------------------------------------------------------- stepping
@@ -285,7 +286,7 @@ def run(
     (0, 1, 1)
     """
     callback = None if callback is None else as_function(callback, "callback")
-    making = _steps_of(problem, ordering, k, scheme, seed, w0, record_every, callback)
+    making = steps_of(problem, ordering, k, scheme, seed, w0, record_every, callback)
     next(making)
     with progress_bar("learning") as report:
         while True:
@@ -298,72 +299,7 @@ def run(
                 making.throw(interrupt)  # raises it again, with the steps made so far
 
 
-def runs_in_turn(
-    problem: Problem,
-    ordering: OrderingLike,
-    k: int,
-    seeds: Sequence[int],
-    scheme: SchemeLike | None = None,
-    w0: Any = None,
-    record_every: int | Sequence[int] = 1,
-) -> list[Trajectory]:
-    """The run of each seed. Runs take steps in turn where the ordering looks at the iterate.
-
-    Distances and losses are then computed for many runs by one product, when the first of them asks.
-
-    >>> import forgetting as fg
-    >>> runs = runs_in_turn(fg.families.two_lines(0.5, w_star=(1, 0)), "greedy-distance", 3, [0, 1])
-    >>> [run.order.tolist() for run in runs]
-    [[1, 0, 1], [1, 0, 1]]
-    """
-    if not as_ordering(ordering, as_problem(problem).names).adaptive:
-        return [run(problem, ordering, k, scheme, seed, w0, record_every) for seed in seeds]
-    directions = problem.directions
-    size = 1 if directions is None else max(1, TABLE // (len(directions.sigma) * (directions.outputs or 1) + 1))
-    made: list[Trajectory] = []
-    for first in range(0, len(seeds), size):
-        distances, losses = _AtOnce(), _AtOnce()
-        left = {
-            seed_number: _steps_of(problem, ordering, k, scheme, seed, w0, record_every, None, (distances, losses))
-            for seed_number, seed in enumerate(seeds[first : first + size], first)
-        }
-        for making in left.values():
-            next(making)  # all runs are there before the first of them asks
-        ended: dict[int, Trajectory] = {}
-        while left:
-            for number, making in list(left.items()):
-                try:
-                    next(making)
-                except StopIteration as end:
-                    ended[number] = end.value
-                    del left[number]
-        made += [ended[number] for number in sorted(ended)]
-    return made
-
-
-class _AtOnce:
-    """Values at the states of several runs, computed for all runs when one of them asks after its state has changed."""
-
-    def __init__(self) -> None:
-        self.steppers: list[_Compiled | _Interpreted] = []
-        self.states: list[Array] = []
-        self.values = np.empty(0)
-
-    def of(self, function: Callable[[Array], Array], stepper: _Compiled | _Interpreted) -> Callable[[], Array]:
-        """The function at the current state of a run."""
-        place = len(self.steppers)
-        self.steppers.append(stepper)
-
-        def value() -> Array:
-            if place >= len(self.states) or self.states[place] is not stepper.state:
-                self.states = [each.state for each in self.steppers]
-                self.values = function(np.stack(self.states))
-            return np.array(self.values[place])
-
-        return value
-
-
-def _steps_of(
+def steps_of(
     problem: Problem,
     ordering: OrderingLike,
     k: int,
@@ -372,11 +308,11 @@ def _steps_of(
     w0: Any,
     record_every: int | Sequence[int],
     callback: Callback | None,
-    together: tuple[_AtOnce, _AtOnce] | None = None,
+    shared: Shared | None = None,
 ) -> Generator[int, None, Trajectory]:
     """Make a run: gives the number of steps made, 0 at first, after each of its parts, and returns the run.
 
-    `together` are distances and losses of runs that are made in turn, for an ordering that looks at them.
+    `shared` may change what an ordering that looks at the iterate sees of it.
     """
     k, seed, ordering = as_count(k, "k"), seed_from(seed), as_ordering(ordering, as_problem(problem).names)
     steps = recorded_steps(k, record_every)
@@ -399,11 +335,8 @@ def _steps_of(
         chunk = FEW
         stepper = _Interpreted(space, scheme, start, np.random.default_rng(scheme_seed))
     view = view_of(problem, space, lambda: stepper.state) if ordering.adaptive else view_of(problem)
-    if together is not None and space.directions is not None:
-        distances, losses = together
-        view = replace(
-            view, _distances=distances.of(space.distances, stepper), _losses=losses.of(space.task_losses, stepper)
-        )
+    if shared is not None:
+        view = shared(view, space, lambda: stepper.state)
     visits = Visits(ordering, view, np.random.default_rng(seed_of_order(seed)))
     record = _Record(k, steps, start)
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from forgetting.core.arrays import Array, IntArray
 from forgetting.core.numerical import quietly
-from forgetting.dynamics.loop import run, runs_in_turn
+from forgetting.dynamics.loop import run
 from forgetting.dynamics.metrics import paper_regret
+from forgetting.dynamics.taking_turns import runs_in_turn
 from forgetting.dynamics.trajectory import Trajectory
 from forgetting.errors import OrderingError
 from forgetting.expectation.outcome import Values
