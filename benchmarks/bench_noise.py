@@ -16,7 +16,7 @@ import numpy as np
 
 import forgetting as fg
 from benchmarks import timing
-from forgetting.solver import stopping
+from forgetting.solver import noise_rules
 
 DRAWS = 200
 LEVEL = 0.05
@@ -64,14 +64,14 @@ def error(found: np.ndarray, x: np.ndarray) -> float:
 def errors_along(A: Any, b: np.ndarray, x: np.ndarray, epochs: int, **options: Any) -> list[float]:
     """The errors of x0 and after every epoch, without a stop: a periodogram that waits for ever sees the noise, too."""
     errors = [error(np.zeros(len(x)), x)]
-    patience, stopping.LONGEST = stopping.LONGEST, 10**9
+    patience, noise_rules.LONGEST = noise_rules.LONGEST, 10**9
     try:
         fg.solve(
             A, b, tol=0, stop="ncp", maxiter=epochs, **options,
             callback=lambda found: errors.append(error(found, x)),
         )  # fmt: skip
     finally:
-        stopping.LONGEST = patience
+        noise_rules.LONGEST = patience
     return errors
 
 

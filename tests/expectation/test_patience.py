@@ -237,3 +237,13 @@ def test_a_named_method_that_would_never_end_can_be_interrupted(method, ordering
 
     with pytest.raises(KeyboardInterrupt):
         fg.expect(SMALL, ordering, 10**15, method=method, progress=interrupt)
+
+
+def test_a_refusal_of_reshuffled_epochs_says_how_many_dimensions_fit():
+    tasks = fg.families.gaussian(T=12, d=36, rank=3, seed=0)
+    with pytest.raises(PatienceError, match=r"T = 12 tasks in D = 36 dimensions; D = \d+ would be quick") as error:
+        fg.expect(tasks, "reshuffled", 10**9)
+    most = int(re.search(r"D = (\d+) would", str(error.value))[1])
+    for dim, fits in ((most, True), (most + 1, False)):
+        smaller = fg.families.gaussian(T=12, d=dim, rank=3, seed=0)
+        assert (seconds(smaller, "subsets", 10**9, "loss", fg.orderings.Reshuffled()) <= 30) is fits

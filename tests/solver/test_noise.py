@@ -8,7 +8,7 @@ from scipy import sparse
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSupportedError
-from forgetting.solver.stopping import by_frequency, whiteness
+from forgetting.solver.noise_rules import by_frequency, whiteness
 
 rng = np.random.default_rng(3)
 A = rng.standard_normal((60, 20)) * np.logspace(0, -2, 20)

@@ -88,7 +88,7 @@ def decay_rate(problem: Problem, ordering: OrderingLike, scheme: SchemeLike | No
             tasks = request.law.epoch(T)
             epoch, T = float(np.square(_radius(moments, moments.geometry.index[tasks]))), len(tasks)
         case _:
-            needed, seconds = engines.get("subsets").cost(replace(request, steps=np.array([T])))
+            needed, seconds, _ = engines.get("subsets").cost(replace(request, steps=np.array([T])))
             order = moments.size * (moments.size + 1) // 2
             if needed > request.memory or seconds * min(order, APPLICATIONS) > MOST_SECONDS:
                 states, _ = states_needed(moments.geometry.counts, T)

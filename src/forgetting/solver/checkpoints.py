@@ -24,8 +24,8 @@ from forgetting.files.records import checked_fields, read_record, write_record
 from forgetting.solver.loop import RULED, Loop, Stops
 from forgetting.solver.methods import Accuracy, Method
 from forgetting.solver.methods.base import registry
+from forgetting.solver.noise_rules import Rule
 from forgetting.solver.request import SolveRequest
-from forgetting.solver.stopping import Rule
 
 KIND = "state of a solve"
 COSTLY = 20  # times the seconds that a save took pass before the next one

@@ -10,7 +10,7 @@ import numpy as np
 from forgetting.core.numerical import EPS
 from forgetting.solver.loop import Loop
 from forgetting.solver.methods import Accuracy, Distance
-from forgetting.solver.stopping import Rule
+from forgetting.solver.noise_rules import Rule
 
 
 def status(ending: str, loop: Loop, measured: Accuracy, known: Distance | None) -> str:

@@ -16,9 +16,9 @@ from forgetting.orderings import Ordering, TaskView, Visits
 from forgetting.orderings.base import NO_UPDATE
 from forgetting.orderings.view import rounding_of
 from forgetting.solver.methods import Accuracy, Method
+from forgetting.solver.noise_rules import Rule
 from forgetting.solver.relaxation import Relaxation
 from forgetting.solver.solution import History, SolveState
-from forgetting.solver.stopping import Rule
 
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 SHORTEST = 0.02  # the relaxation below which it is not halved again

@@ -45,10 +45,10 @@ from forgetting.solver.methods import (
     registry,
 )
 from forgetting.solver.noise import ExactRows, Noise, as_noise, as_weights, scaled
+from forgetting.solver.noise_rules import Monotone, Stopping, as_stopping
 from forgetting.solver.pairs import as_pairs, is_complex, opened
 from forgetting.solver.relaxation import Relaxation, as_relaxation, settled
 from forgetting.solver.rows import NO_RELATIONS, Limits, Rows
-from forgetting.solver.stopping import Monotone, Stopping, as_stopping
 
 LARGEST_DAMP = 1e150  # damp^2 is a number
 BUDGET = 2.0**30  # bytes for factorisations of blocks, and for blocks of a streamed matrix, unless memory= says more

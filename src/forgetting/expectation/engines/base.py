@@ -29,12 +29,18 @@ SOON = 2.0  # seconds below which the engine registered first, the most accurate
 class Cost(NamedTuple):
     """Rough estimates of what an engine needs for a request.
 
+    Attributes:
+        bytes: the memory.
+        seconds: the time.
+        reach: which sizes the time allows, for a refusal; "" where k says it.
+
     >>> Cost(bytes=8e6, seconds=0.5).seconds
     0.5
     """
 
     bytes: float
     seconds: float
+    reach: str = ""
 
 
 class Engine(ABC):
@@ -196,7 +202,9 @@ def _too_long(request: Request, exact: _Offer | None, simulation: _Offer | None,
     quickest = min((offer for offer in (exact, simulation) if offer), key=lambda offer: offer.seconds)
     said = [without]
     if exact is not None:
-        said.insert(0, f"exact values would take about {in_time(exact.seconds)} by the method {exact.engine.name!r}")
+        reach = f" ({exact.cost.reach})" if exact.cost.reach else ""
+        named = f"by the method {exact.engine.name!r}{reach}"
+        said.insert(0, f"exact values would take about {in_time(exact.seconds)} {named}")
     cheap, _, seconds = _cheap(request, request.patience)
     alone = f", ask for {cheap} alone ({in_time(seconds)})" if cheap else ""
     fewer = "" if request.simulation.runs is None else ", fewer runs"
@@ -275,7 +283,8 @@ def _offers(request: Request, *, exact: bool) -> Iterator[_Offer]:
                 continue
             if engine.needs_realizable and not request.realizable:
                 continue
-            offer = _Offer(engine, Cost(*map(float, _cost(engine, request))))
+            needed, seconds, *reach = _cost(engine, request)
+            offer = _Offer(engine, Cost(float(needed), float(seconds), *reach))
         except Exception as error:
             home = type(engine).__module__
             if home.startswith("forgetting."):
@@ -290,7 +299,7 @@ def _cost(engine: Engine, request: Request) -> Cost:
     if not engine.on_device:
         return engine.cost(replace(request, device=HOST))
     cost = engine.cost(request)
-    return Cost(cost.bytes, cost.seconds / request.device.speed)
+    return cost._replace(seconds=cost.seconds / request.device.speed)
 
 
 def _allowed(request: Request, engine: Engine) -> float:

@@ -56,14 +56,19 @@ def raises_epochs(request: Request) -> bool:
 def cost_of_powers(request: Request) -> Cost:
     """Bytes and seconds: an epoch from each matrix of a basis, and the eigenvalues of P."""
     geometry, dim = request.geometry, request.geometry.dim
-    order = dim * (dim + 1) / 2
     states, widest = states_needed(geometry.counts, geometry.num_tasks)
     parents = states * float(np.sum(geometry.counts / (geometry.counts + 1.0)))
-    epochs = len(np.unique(request.steps // request.problem.num_tasks))
-    product = dim**2 * (4e-9 + 4 * dim / FLOPS)
-    seconds = (order + 2 * epochs) * parents * product + parents * 2e-5 + 12 * order**3 / FLOPS
-    held = 8.0 * (4 * order**2 + 4 * max(ROOM, widest * dim**2))
-    return Cost(held, reduction(request) + 5e-3 + seconds)
+    epochs, first = len(np.unique(request.steps // request.problem.num_tasks)), reduction(request) + 5e-3
+
+    def seconds(dim: int) -> float:
+        order, product = dim * (dim + 1) / 2, dim**2 * (4e-9 + 4 * dim / FLOPS)
+        taken = (order + 2 * epochs) * parents * product + parents * 2e-5 + 12 * order**3 / FLOPS
+        return first + taken
+
+    held = 8.0 * (dim**2 * (dim + 1) ** 2 + 4 * max(ROOM, widest * dim**2))
+    most = next((size - 1 for size in range(1, dim + 1) if seconds(size) > request.patience), dim)
+    reach = f"for T = {request.problem.num_tasks} tasks in D = {dim} dimensions; D = {most} would be quick enough"
+    return Cost(held, seconds(dim), reach if 0 < most < dim else "")
 
 
 def solve_by_powers(request: Request) -> Outcome:
