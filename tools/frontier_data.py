@@ -27,7 +27,7 @@ from PIL import Image, PngImagePlugin
 from forgetting.figures.drawing import pictures
 from forgetting.figures.items import Curves
 from forgetting.files.atomic import write
-from forgetting.files.best_known import digest_of, larger
+from forgetting.files.best_known import digest_of, keep, larger
 from forgetting.tasks import RegressionTasks
 from forgetting.tasks.levels import worst_equiangular, worst_levels
 from forgetting.tasks.worst_tasks import FOLDER, PROOF, WORST_PAIRS, entry_files
@@ -58,7 +58,7 @@ def entries_of(folder: Path, quantity: str) -> Frontier:
 def store(entry: Entry, folder: Path = FOLDER) -> bool:
     """Write an entry if its value is larger than what is there; what was proved about the supremum is kept."""
     path = folder / f"{entry.name}.json"
-    return entry.keep(folder, Entry.read(path) if path.exists() else None) is not None
+    return keep(entry, folder, Entry.read(path) if path.exists() else None) is not None
 
 
 def certify(T: int | None, k: int, quantity: Any, folder: Path = FOLDER) -> Entry:

@@ -19,7 +19,7 @@ import numpy as np
 
 from forgetting.errors import ForgettingError, NotSupportedError
 from forgetting.files.atomic import write
-from forgetting.files.best_known import digest_of, larger
+from forgetting.files.best_known import digest_of, keep, larger
 from forgetting.files.json_and_toml import of_format
 from forgetting.files.outputs import write_output
 from forgetting.theory.candidates import known_starts, mutate
@@ -98,7 +98,7 @@ def save_record(claim: Claim, instance: Instance, found: str, folder: Path = FOL
     record = Record(claim.key, ratio, found, str(instance), record_name(claim.key, digest), digest, folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(record.path, data)
-    record.keep(folder, known)
+    keep(record, folder, known)
     if known is not None and known.file != record.file:
         known.path.with_suffix(".json").unlink(missing_ok=True)
         known.path.unlink(missing_ok=True)
@@ -127,7 +127,7 @@ def from_index(index: Path, folder: Path = FOLDER) -> int:
         if (known := records.get(key)) is None or larger(record.ratio, known.ratio):
             folder.mkdir(parents=True, exist_ok=True)
             write(folder / record.file, record.path.read_bytes())
-            count += record.keep(folder, known) is not None
+            count += keep(record, folder, known) is not None
     return count
 
 

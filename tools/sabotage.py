@@ -70,7 +70,8 @@ FAULTS = [
     Fault("return 0.0, 0.5 * bound * size", "return 0.0, 0.25 * bound * size", "tests/expectation"),
     Fault("return 0.0 if epoch <= 64 * T * moments.size * EPS else float(epoch ** (1 / T))", "return float(epoch)",
           "tests/expectation"),
-    Fault("self.learnt_doubt = self.learnt_doubt + gained.doubt", "self.learnt_doubt = 0.0 * gained.doubt",
+    Fault("self.learnt = _sum(self.learnt, gained)",
+          "self.learnt = _sum(self.learnt, gained._replace(doubt=0.0 * gained.doubt))",
           "tests/exact tests/expectation/test_float64.py tests/expectation/test_plugins.py"),
     # theory
     Fault('return T**2 * S / 2 * minimum(1 / root(K), gap(dim, RANK_MAX) / (2 * K))',

@@ -8,6 +8,7 @@ from sklearn.svm import LinearSVC
 
 import forgetting as fg
 from forgetting.errors import InvalidInputError, NotSeparableError
+from forgetting.sets.in_turn import InTurn
 
 ORDER = [0, 2, 1, 1, 0, 2]
 SETTINGS = [("limit", fg.schemes.POCS()), (-10.0, fg.schemes.WeaklyRegularized(-10.0))]
@@ -195,7 +196,7 @@ def test_ctrl_c_leaves_the_model_as_it_was(monkeypatch):
         calls.append(args)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fg.schemes.POCS, "learn", interrupted)
+    monkeypatch.setattr(InTurn, "advance", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(*tasks[1])
     assert len(calls) == 1

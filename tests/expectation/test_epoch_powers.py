@@ -185,3 +185,27 @@ def test_walking_is_preferred_while_it_takes_two_seconds_and_memory_decides(monk
     assert engine.cost(long).seconds < 2
     tight = ask(tasks, "reshuffled", 10**9, memory=1e6).request
     assert engine.cost(tight).seconds > 1e3
+
+
+def test_what_gains_near_one_leave_is_within_its_uncertainty():
+    rows, solution, lam, epochs = (Fraction(6 * 10**8), Fraction(-1, 4)), Fraction(4000), Fraction(10**6), 40
+    keep = [lam / (lam + x * x) for x in rows]
+    whole = keep[0] * keep[1]
+    end, passes = solution * whole**epochs, (1 - whole ** (2 * epochs)) / (1 - whole**2)
+    half = [x * x / 2 for x in rows]
+    first = sum(half[m] * keep[m] ** 2 for m in (0, 1)) / 2  # the task that comes first in an epoch; then the second
+    second = sum(half[m] * whole**2 for m in (0, 1)) / 2
+    true = (epochs * sum(half) * end**2 - (first + second) * passes * solution**2) / (2 * epochs)
+    tasks = fg.RegressionTasks([[[float(x)]] for x in rows], [[float(x * solution)] for x in rows])
+    request = ask(tasks, "reshuffled", 2 * epochs, fg.schemes.Ridge(float(lam)), quantities="forgetting").request
+    outcome = solve_by_powers(request)
+    value, doubt = outcome.values["forgetting"][0], outcome.uncertainty["forgetting"][0]
+    assert abs(Fraction(float(value)) - true) <= Fraction(float(doubt))
+    assert abs(Fraction(float(value)) - true) > Fraction(1, 10**18) * abs(true)  # rounding of the gains shows
+    assert doubt < 1e-2 * abs(value)
+
+
+def test_tasks_of_zeros_have_no_loss_after_any_number_of_epochs():
+    zeros = fg.RegressionTasks([np.zeros((1, 2))] * 3, [np.zeros(1)] * 3)
+    e = fg.expect(zeros, "reshuffled", 10**9)
+    assert (e.loss, e.forgetting) == (0, 0)

@@ -1,6 +1,7 @@
 """Which method answers, what it says when it cannot, and what simulation promises."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -386,3 +387,13 @@ def test_engines_that_are_more_accurate_are_asked_first():
     from forgetting.expectation import engines
 
     assert list(engines)[:7] == ["seen", "deterministic", "moments", "monte-carlo", "spectral", "subsets", "listing"]
+
+
+def test_what_is_left_of_a_task_just_learned_is_within_the_estimate_of_the_spectrum():
+    # one draw, k = 1: seen_loss is the loss of the task learned, of which a weak ridge leaves (lam / (lam + x^2))^2
+    rows, lam = (Fraction(3), Fraction(-1, 4)), Fraction(1, 10**6)
+    tasks = fg.RegressionTasks([[[float(x)]] for x in rows], [[float(5 * x)] for x in rows])
+    e = fg.expect(tasks, "random", 1, fg.schemes.Ridge(float(lam)), quantities="seen_loss", method="spectral")
+    true = sum(x * x / 2 * 25 * (lam / (lam + x * x)) ** 2 for x in rows) / 2
+    error = abs(Fraction(float(e.values["seen_loss"])) - true)
+    assert Fraction(1, 10**18) * true < error <= Fraction(float(e.uncertainty["seen_loss"]))

@@ -96,3 +96,15 @@ def test_long_runs_through_many_tasks_are_made_one_by_one():
     assert monte_carlo._in_blocks(ask(few, "without-replacement", 5, quantities="accuracy").request)
     assert not monte_carlo._in_blocks(ask(few, "with-replacement", 10**6, quantities="accuracy").request)
     assert not monte_carlo._in_blocks(ask(many, "reshuffled", 10**5, quantities="averaged_loss").request)
+
+
+def test_decay_of_no_w_leaves_no_w_and_tasks_of_zeros_change_nothing():
+    X, labels = np.random.default_rng(0).standard_normal((4, 6)), np.eye(3)
+    tasks = fg.RegressionTasks([X, np.zeros((1, 6))], [labels[[0, 1, 2, 2]], labels[[0]]])
+    scheme = fg.schemes.Decay(0.7, fg.schemes.SGD(0.5))
+    request = ask(tasks, [1, 1, 1], [1, 2, 3], scheme, quantities="accuracy").request
+    states = run_blocks._Block(request, SEEDS).states
+    assert not (states + request.geometry.solution).any()  # rounding would decide between classes that are tied
+    assert not fg.run(tasks, [1, 1, 1], 3, scheme).iterates.any()
+    nothing = fg.RegressionTasks([np.zeros((2, 3)), np.zeros((1, 3))], [np.array([1.0, -1.0]), np.array([1.0])])
+    assert_alike(nothing, "with-replacement", [0, 5])

@@ -223,6 +223,18 @@ def entry_file() -> Path:
     return path
 
 
+def record() -> fg.claims.Record:
+    return fg.claims.get("lem:regret_bound").record
+
+
+def record_file() -> Path:
+    """The record of a statement in the current folder."""
+    path = Path("record.json")
+    if not path.exists():
+        record().save(path)
+    return path
+
+
 def proof_file() -> Path:
     """A certificate of a worst case in the current folder."""
     path = Path("proof.json")
@@ -987,7 +999,7 @@ OBJECTS = {
     "fg.claims.Instance": "fg.claims.Instance(tasks(), orderings.WithReplacement(), 3, extras={'gamma': 0.5})",
     "fg.claims.Verdict": "fg.claims.get('lem:regret_bound').check(instance())",
     "fg.claims.Hunt": "fg.claims.get('lem:regret_bound').hunt(budget=2)",
-    "fg.claims.Record": "fg.claims.get('lem:regret_bound').record",
+    "fg.claims.Record": "record()",
     "fg.claims.Evidence": "fg.claims.get('thm:cl_by_sgd_main', 'loss').evidence",
     "fg.orderings.TaskView": VIEW,
     "fg.orderings.Visits": "orderings.Visits(orderings.Cyclic(), orderings.TaskView(3), np.random.default_rng(0))",
@@ -1041,7 +1053,7 @@ TRUSTED = {
     "set_predict_request", "set_score_request", "set_decision_function_request", "set_params", "get_params",
     "append", "clear", "copy", "count", "extend", "index", "insert", "pop", "remove", "reverse", "sort", "function",
     "rebuilt", "file_arrays", "from_file_arrays", "adopt", "settings", "affine_step", "remember", "kept_at",
-    "left_after", "at_step", "in_coordinates", "order", "first", "made",
+    "left_after", "at_step", "in_coordinates", "order", "first", "made", "learn_in_turn",
 }
 # fmt: on
 #: they bring their own data, which takes long, or write to places of their own
@@ -1106,6 +1118,9 @@ GOOD_FOR |= {
 GOOD_FOR |= {
     "fg.worstcase.DualCertificate.from_json": {"text": ["small_worst().certificate.to_json()"]},
     "fg.worstcase.DualCertificate.load": {"path": ["proof_file()"]},
+    "fg.claims.Record.from_json": {"text": ["record().to_json()"], "path": ["None"]},
+    "fg.claims.Record.read": {"path": ["record_file()"]},
+    "fg.claims.Record.save": {"path": ["'written.json'"]},
     "fg.worstcase.Entry.from_json": {"text": ["entry().to_json()"], "path": ["None"]},
     "fg.worstcase.Entry.of": {"ordering": ["'with-replacement'", "'cyclic'"], "k": ["3", "1"]},
     "fg.worstcase.Entry.read": {"path": ["entry_file()"]},

@@ -59,7 +59,7 @@ def shrink(
                 error += rows[i, j] * z[j]
         before += (sigma[i] * error) ** 2
     for j in range(len(z)):
-        z[j] = keep * z[j] + (keep - 1.0) * origin[j]
+        z[j] = keep * (z[j] + origin[j]) - origin[j]  # w = 0 stays 0
     return 0.5 * before
 
 

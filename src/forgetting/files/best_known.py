@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from forgetting.core.arrays import as_path
 from forgetting.errors import ProblemFileError
@@ -24,6 +24,7 @@ from forgetting.files.atomic import as_file_error
 from forgetting.files.json_and_toml import of_format, write_json
 from forgetting.files.records import made
 
+Best = TypeVar("Best", bound="BestKnown")
 LARGER = 1e-6  # relative: by how much a value must exceed what is known to replace it
 
 
@@ -91,7 +92,7 @@ class BestKnown(ABC):
         if odd:
             raise ProblemFileError(f"{odd[0]!r:.60} is {'missing' if odd[0] in names else 'unknown'}")
         made_of: Any = made(cls, {names[name]: value for name, value in data.items()}, "entry")
-        entry: Self = made_of if path is None else replace(made_of, **cls._place(path))
+        entry: Self = made_of if path is None else replace(made_of, **cls._place(as_path(path)))
         return entry
 
     @classmethod
@@ -109,21 +110,23 @@ class BestKnown(ABC):
         """Write the file, atomically; a file that is no entry is not replaced."""
         write_json(as_path(path), self.to_json(), self._FORMAT)
 
-    def keep(self, folder: Path, old: Self | None = None, by: float = LARGER) -> Self | None:
-        """Write the entry into a folder if it is better than an old one; what was written, or None."""
-        best: Any = self if old is None else self._instead_of(old, by)
-        if best is old:
-            return None
-        path = folder / f"{best.name}.json"
-        with as_file_error(path):
-            folder.mkdir(parents=True, exist_ok=True)
-        best.save(path)
-        written: Self = replace(best, **self._place(path))
-        return written
-
     def _instead_of(self, old: Self, by: float) -> Self:
         """The better of two entries: the old one, unless this one is larger by a relative `by`."""
         return self if larger(self._reached, old._reached, by) else old
+
+
+def keep(entry: Best, folder: Path, old: Best | None = None, by: float = LARGER) -> Best | None:
+    """Write an entry into a folder if it is better than an old one; what was written, or None."""
+    best: Best = entry if old is None else entry._instead_of(old, by)
+    if best is old:
+        return None
+    path = folder / f"{best.name}.json"
+    with as_file_error(path):
+        folder.mkdir(parents=True, exist_ok=True)
+    best.save(path)
+    written: Any = best
+    made: Best = replace(written, **best._place(path))
+    return made
 
 
 def _kept_fields(cls: Any) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 from forgetting.core.arrays import Seed, as_count, as_kind, as_number, as_path, seed_from
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import require_place
-from forgetting.files.best_known import larger
+from forgetting.files.best_known import keep, larger
 from forgetting.orderings.base import as_ordering
 from forgetting.tasks import Problem, RegressionTasks
 from forgetting.tasks.levels import levels_within
@@ -128,7 +128,7 @@ def improve_frontier(
             f"{upper.value:.12g} ({upper.source}): one of the two is wrong; please report it"
         )
     path = own / f"{entry.name}.json"
-    written = entry.keep(own, Entry.read(path) if path.exists() else None, IMPROVED)
+    written = keep(entry, own, Entry.read(path) if path.exists() else None, IMPROVED)
     assert written is not None
     return replace(improvement, path=path, entry=written)
 

@@ -27,7 +27,7 @@ from forgetting.core.numerical import EPS
 from forgetting.core.progress import track
 from forgetting.expectation.engines.base import Cost
 from forgetting.expectation.engines.costs import FLOPS, reduction, states_needed
-from forgetting.expectation.engines.exact import concluded, float64_map, sums_of_terms
+from forgetting.expectation.engines.exact import concluded, float64_map, kept_off, sums_of_terms
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.multisets import Edges, none_seen, one_more
 from forgetting.expectation.engines.powers import differences, pack, unpack
@@ -170,8 +170,10 @@ class _EpochPowers:
                 before, moved = moved, np.zeros((len(layer.seen), *stack.shape))
                 for edge in layer.moves:
                     step, share = self.maps[edge.task], edge.seen / layer.size
-                    half = (before[edge.parents].reshape(-1, n) @ step).reshape(-1, n, n)
-                    whole = (half.swapaxes(1, 2).reshape(-1, n) @ step).reshape(len(edge.parents), -1, n, n)
+                    shape = len(edge.parents), len(stack), n, n
+                    rows, many = shape[0] * shape[1] * n, (shape[0] * shape[1], n, n)
+                    half = (before[edge.parents].reshape(rows, n) @ step).reshape(many)
+                    whole = (half.swapaxes(1, 2).reshape(rows, n) @ step).reshape(shape)
                     moved[edge.children] += share[:, None, None, None] * whole
             yield layer, moved
 
@@ -180,6 +182,8 @@ class _EpochPowers:
         """Eigenvalues and eigenvectors (columns) of P, and the bounds q and r."""
         n = self.size
         order = n * (n + 1) // 2
+        if order == 0:  # all tasks are zero
+            return np.zeros(0), np.zeros((0, 0)), 0.0, 0.0
         widest = max(len(layer.seen) for layer in self.layers)
         columns, at_once = [], max(1, ROOM // max(1, widest * n**2))
         for first in track(range(0, order, at_once), "epochs"):
@@ -242,6 +246,10 @@ class _EpochPowers:
         blocks = [geometry.block(task) for task in range(geometry.num_distinct)]
         return np.stack([(rows[block].T * weights[block]) @ rows[block] for block in blocks])
 
+    def blurs(self, form: Form) -> Array:
+        """By how much the form of what is left of a task once it is learned is off, since gains are; of each task."""
+        return self.request.geometry.per_task(0.5 * kept_off(self.moments) * self.moments.weights(form)[0])
+
     def evaluate(self, term: Term, steps: IntArray) -> tuple[Array, Array]:
         """A term at some steps, without its coefficient, and a bound on its error."""
         geometry, unit = self.request.geometry, self.moments.unit**2
@@ -254,10 +262,11 @@ class _EpochPowers:
             forms = np.eye(self.size)[None]
         norms = np.linalg.norm(forms, axis=(1, 2))
         tops = np.max(np.linalg.eigvalsh(forms), axis=1, initial=0.0)
+        blurs = self.blurs(term.form) if term.average == "kept" else 0 * norms
         for i, k in enumerate(steps.tolist()):
             epochs, rest = divmod(k, self.tasks)
             if term.average in ("learnt", "kept"):
-                value, scale, off = self._over_steps(forms, norms, epochs, rest)
+                value, scale, off = self._over_steps(forms, norms, blurs, epochs, rest)
                 value, scale, off = value / max(k, 1), scale / max(k, 1), off / max(k, 1)
                 top = float(np.max(tops))
             else:
@@ -293,7 +302,9 @@ class _EpochPowers:
         total = np.einsum("m,mij,ij->", seen, forms, reading.mean) + np.einsum("mij,mij->", forms, reading.visited)
         return total / max(k, 1), (seen + geometry.counts) / max(k, 1)
 
-    def _over_steps(self, forms: Array, norms: Array, epochs: int, rest: int) -> tuple[Array, Array, Array]:
+    def _over_steps(
+        self, forms: Array, norms: Array, blurs: Array, epochs: int, rest: int
+    ) -> tuple[Array, Array, Array]:
         """The sum over all steps of the form of the task that is learned, its scale, and a bound on its error."""
         total, scale, off = np.zeros(()), np.zeros(()), np.zeros(())
         for summed, taken in ((True, self.tasks if epochs else 0), (False, rest)):
@@ -303,6 +314,7 @@ class _EpochPowers:
                 total = total + sum(np.einsum("mij,mij->", forms, reading.coming) for reading in readings)
                 scale = scale + taken * float(np.max(norms)) * float(np.linalg.norm(reached))
                 off = off + taken * float(np.max(norms)) * wrong
+                off = off + taken * float(np.max(blurs)) * (float(np.linalg.norm(reached)) + wrong)
         return total, scale, off
 
     def misled(self, k: int) -> float:

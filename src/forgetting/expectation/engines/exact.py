@@ -236,6 +236,13 @@ def weights_of(moments: Moments, term: Term) -> Array:
     return np.asarray(share * left * moments.weights(term.form)[0])
 
 
+def kept_off(moments: Moments) -> Array:
+    """A bound on the error of (1 - g)^2, the share of a square that a step leaves, for each direction."""
+    gains, _, slips = moments.tables.of(1, 1).row()
+    slip = slips[moments.geometry.owner]
+    return np.asarray(slip * (2 * np.abs(1 - gains[0]) + slip))
+
+
 def _of_held_out(geometry: Geometry, shares: Array) -> Array:
     """Shares of distinct tasks, moved from the tasks to their held-out data."""
     half = geometry.num_learned

@@ -6,6 +6,7 @@ The orders are those of single runs with the same seeds, and the values agree wi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -100,19 +101,16 @@ class _Block:
             for task, own in zip(tasks.tolist(), np.split(by_task, firsts[1:]), strict=True):
                 block, part = geometry.block(task), states[own]
                 basis, targets, sigma = geometry.rows[block], geometry.targets[..., block], geometry.sigma[block]
-                flat = part.reshape(-1, geometry.dim)
-                missed = (flat @ basis.T).reshape(*part.shape[:-1], -1) - targets
+                missed = _times(part, basis.T) - targets
                 unfit = 0.0 if geometry.explained else float(geometry.unexplained[task])
                 if watched:
                     self.before[own, t] = 0.5 * squared_norms(sigma * missed) + unfit
                 if step.keep != 1:
-                    part = step.keep * part + (step.keep - 1) * geometry.solution
-                    flat = part.reshape(-1, geometry.dim)
-                    missed = (flat @ basis.T).reshape(*part.shape[:-1], -1) - targets
-                moves = (missed * gains[block]).reshape(len(flat), -1) @ basis
+                    part = step.keep * (part + geometry.solution) - geometry.solution  # w = 0 stays 0
+                    missed = _times(part, basis.T) - targets
                 if watched:
                     self.after[own, t] = 0.5 * squared_norms(sigma * (1 - gains[block]) * missed) + unfit
-                states[own] = part - moves.reshape(part.shape)
+                states[own] = part - _times(missed * gains[block], basis)
 
     # ------------------------------------------------------------------------------------------------ quantities
 
@@ -205,6 +203,12 @@ class _Block:
             steps=steps, inner_steps=whole, ending="", complaints=(), interrupted=False, w0=request.w0,
             states=states, before=empty, after=empty, _space=Reduced(request.geometry, request.w0),
         )  # fmt: skip
+
+
+def _times(stack: Array, matrix: Array) -> Array:
+    """Each row of a stack times a matrix, by one product."""
+    flat = stack.reshape(prod(stack.shape[:-1]), stack.shape[-1]) @ matrix
+    return flat.reshape(*stack.shape[:-1], matrix.shape[1])
 
 
 def _orders(request: Request, seeds: Sequence[int]) -> IntArray:

@@ -40,7 +40,7 @@ from forgetting.expectation.engines.costs import (
     seconds_of_visits,
 )
 from forgetting.expectation.engines.decimal_moments import TINIEST
-from forgetting.expectation.engines.exact import concluded, float64_map, refusal, sums_of_terms, weights_of
+from forgetting.expectation.engines.exact import concluded, float64_map, kept_off, refusal, sums_of_terms, weights_of
 from forgetting.expectation.engines.float64_moments import Float64Moments
 from forgetting.expectation.engines.powers import (
     Ritz,
@@ -173,6 +173,8 @@ def _from_the_data(request: Request, moments: Float64Moments, term: Term, steps:
     e = moments.unit * moments.doubts.drift * np.minimum(count + 1, 4 * geometry.condition)
     largest = float(np.sqrt(np.max(moments.weights(term.form)[0], initial=0.0)))
     e = e * (1.0 if term.average == "error" else largest)
+    if term.average == "kept":  # gains near 1 leave little, of which rounding of the gains is a large part
+        relative = relative + 0.5 * size**2 * np.max(kept_off(moments) * moments.weights(term.form)[0], initial=0.0)
     return np.asarray(relative + 2 * np.sqrt(np.abs(value)) * e + e**2)
 
 
