@@ -1120,7 +1120,7 @@ GOOD_FOR |= {
     "fg.worstcase.DualCertificate.load": {"path": ["proof_file()"]},
     "fg.claims.Record.from_json": {"text": ["record().to_json()"], "path": ["None"]},
     "fg.claims.Record.read": {"path": ["record_file()"]},
-    "fg.claims.Record.save": {"path": ["'written.json'"]},
+    "fg.claims.Record.save": {"path": ["'written-record.json'"]},
     "fg.worstcase.Entry.from_json": {"text": ["entry().to_json()"], "path": ["None"]},
     "fg.worstcase.Entry.of": {"ordering": ["'with-replacement'", "'cyclic'"], "k": ["3", "1"]},
     "fg.worstcase.Entry.read": {"path": ["entry_file()"]},
