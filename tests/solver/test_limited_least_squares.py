@@ -11,7 +11,9 @@ from scipy.sparse import csr_array
 from tests.effort import rounds
 
 import forgetting as fg
-from forgetting.errors import InvalidInputError
+from forgetting.errors import ForgettingError, InvalidInputError
+from forgetting.sets import Polyhedron
+from forgetting.solver import quadratic
 from forgetting.solver.methods import base
 from forgetting.solver.quadratic import least_squares_over
 
@@ -385,3 +387,28 @@ def test_the_active_set_finds_the_minimum_with_columns_of_any_units(seed):
         assert found.error is not None, found.status
         assert found.error < 1e-6, found.status
     tight(plain, units * found.x, 1e-8)
+
+
+@pytest.mark.parametrize("short", [1e-4, 1e-6])
+def test_the_nearest_point_is_measured_in_x_where_columns_have_other_units(short):
+    """-1.8 (x_0 + short x_1) = -1.8 (1.1 + short / 2) with x_0 >= 1.1: from (5, 4) the nearest x is (1.1, 0.5)."""
+    side = -1.8 * (1.1 + 0.5 * short)
+    solution = fg.solve(
+        [[-1.8, -1.8 * short]], [side], bounds=([1.1, -np.inf], np.inf), x0=[5.0, 4.0], nearest=True, seed=0
+    )
+    assert solution.converged, solution.status
+    np.testing.assert_allclose(solution.x, [1.1, 0.5], rtol=0, atol=1e-6)
+
+
+def test_a_minimiser_that_is_not_known_to_be_the_nearest_has_not_converged(monkeypatch):
+    class Lost(Polyhedron):
+        def nearest(self, w):
+            raise ForgettingError("rows that agree up to rounding")
+
+    monkeypatch.setattr(quadratic, "Polyhedron", Lost)
+    given = {"bounds": (0, 1), "x0": [0.6, 0.0, 0.0], "method": "active-set", "seed": 0, "maxiter": 3}
+    for A, b in ([[1.0, 1.0, 1.0]], [1.0]), ([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], [1.0, 1.5]):
+        assert fg.solve(A, b, **given).converged
+        solution = fg.solve(A, b, nearest=True, **given)
+        assert not solution.converged, solution.status
+        assert "distance to the nearest point is not known" in solution.status

@@ -140,6 +140,8 @@ def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
             f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which "
             f"{loop.stops.normal:.2g} is allowed"
         )
+    if getattr(loop.method, "elsewhere", False) and measured.residual > allowed:
+        return f"above {allowed:.2g}, and {_distance(loop)} is not known"
     if measured.residual > allowed:
         return f"above {allowed:.2g}{_doubt(loop, measured)}"
     if not np.isfinite(measured.left):

@@ -27,6 +27,7 @@ STEPS = 40  # proximal steps, at most
 CLOSE = 1e-10  # a row holds with equality if its slack is this share of the size of the data
 POLISH = 60  # steps on the active rows, at most
 FINE = 64  # the share of the bound on rounding errors of the gradient that is typical of them
+TURNS = 3  # moves to the nearest minimiser, at most: after a long one A x is wrong by its rounding errors
 BASES = 4  # points, at most, from which proximal steps count
 SURE = 1e-9  # a multiplier above this share of the largest is not 0
 
@@ -76,27 +77,35 @@ def least_squares_over(M: Array, c: Array, G: Array, h: Array, start: Array) -> 
     found = _minimiser(scaled, given, units, sizes, start)
     if found.unique:
         return found
-    other = _minimiser(given, given, units, np.ones(len(h)), start)  # what is nearest is measured in x
+    other = _minimiser(given, given, units, np.ones(len(h)), start)
     size = np.sqrt(len(units)) * max(float(np.linalg.norm(c - M @ other.point)), FLOOR * float(np.linalg.norm(c)))
-    return found if found.scaled < other.scaled and other.scaled > GOOD * size else other
+    good = max(GOOD * size, scaled.rounding(units * other.point))
+    if other.nearest != found.nearest and max(found.scaled, other.scaled) <= good:
+        return found if found.nearest else other
+    return found if found.scaled < other.scaled and other.scaled > good else other
 
 
 def _minimiser(problem: _Problem, given: _Problem, units: Array, sizes: Array, start: Array) -> Minimiser:
     """The minimiser by a problem, whose columns may be those of the given one divided by `units`, its rows by `sizes`.
 
-    With other units than 1 no x is sought that is nearest to the start.
+    What is nearest to the start is measured in the given units.
     """
-    turn = units if problem is not given else np.ones(len(units))
-    found = problem.proximal(turn * start)
-    if problem.left(*found) > problem.rounding(found[0]) / FINE:
-        found = min([found, problem.polished(*found)], key=lambda pair: problem.left(*pair))
-    x, y = found[0] / turn, found[1] / sizes
-    unique = not problem.null.shape[1]
-    nearest = unique
-    if problem is given:
-        point, unique = given.nearest(x, y, start)
-        nearest = unique or given.left(point, y) <= max(2 * given.left(x, y), given.rounding(x))
-        x = point if nearest else x
+    turn, base = units if problem is not given else np.ones(len(units)), start
+    for _ in range(1 if problem is given else TURNS):
+        found = problem.proximal(turn * base)
+        if problem.left(*found) > problem.rounding(found[0]) / FINE:
+            found = min([found, problem.polished(*found)], key=lambda pair: problem.left(*pair))
+        x, y = found[0] / turn, found[1] / sizes
+        flat = problem.minimisers(*found, turn)
+        point, unique, nearest = given.nearest(x, start, flat), not flat.shape[1], False
+        if point is None:
+            break
+        allowed = max(2 * problem.left(*found), problem.rounding(np.abs(found[0]) + np.abs(turn * start)))
+        nearest = unique or problem.left(turn * point, found[1]) <= allowed
+        if nearest:
+            x = point
+            break
+        base = point
     rest = given.gradient(x) - given.G.T @ y
     scaled, curvature = float(np.linalg.norm(rest / units)), problem.curvature
     if problem is given:
@@ -206,16 +215,23 @@ class _Problem:
             active.pop(int(np.argmin(weights)))
         return x, multipliers
 
-    def nearest(self, x: Array, y: Array, start: Array) -> tuple[Array, bool]:
-        """Of all minimisers the one nearest to `start`, from one of them; and whether there is only one.
+    def minimisers(self, x: Array, y: Array, units: Array) -> Array:
+        """An orthonormal basis of the directions in x / units between minimisers that bounds and slacks do not see.
 
         All have the same M x and the same multipliers, so that rows with a multiplier hold with equality.
         """
-        if not self.null.shape[1]:
-            return x, True
-        flat = self.null @ null_space(self.G[self.used(x, y)] @ self.null, self.null.shape[1])
+        flat = self.null
+        if flat.shape[1]:
+            flat = flat @ null_space(self.G[self.used(x, y)] @ flat, flat.shape[1])
+        return flat if (units == 1).all() else np.linalg.qr(flat / units[:, None])[0]
+
+    def nearest(self, x: Array, start: Array, flat: Array) -> Array | None:
+        """Of all minimisers the one nearest to `start`, from one of them; None if it was not found.
+
+        `flat` is a basis of the directions between them.
+        """
         if not flat.shape[1]:
-            return x, True
+            return x
         wanted, rows = flat.T @ (start - x), self.G @ flat
         seen = np.linalg.norm(rows, axis=1) > CLOSE  # other rows do not change
         if seen.any():
@@ -224,8 +240,8 @@ class _Problem:
             try:
                 wanted = Polyhedron(rows[seen], -slack, check=False).nearest(wanted)
             except ForgettingError:  # rows that agree up to rounding
-                return x, False
-        return x + flat @ wanted, False
+                return None
+        return x + flat @ wanted
 
 
 def null_space(rows: Array, n: int) -> Array:

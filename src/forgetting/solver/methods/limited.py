@@ -144,7 +144,12 @@ class ActiveSet(Constrained):
     @property
     def floor(self) -> float:
         """Everything: a second sweep finds the same."""
-        return 0.0 if self.found is None else np.inf
+        return 0.0 if self.found is None or self.elsewhere else np.inf
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether x may be another minimiser than the nearest one, which is asked for."""
+        return self.system.nearest and self.found is not None and not self.found.nearest
 
     def error(self) -> float | None:
         return None if self.found is None and self.empty is None else 0.0
@@ -154,7 +159,10 @@ class ActiveSet(Constrained):
         self.last_gap = self.system.sweeper.limits.missed(gap.copy())
         if self.found is None:
             return replace(self.judged(gap, 0.0), normal=None, each=None)
-        return self.judged(gap, self.found.residual, self.found.scaled)
+        measured = self.judged(gap, self.found.residual, self.found.scaled)
+        if self.elsewhere:
+            return replace(measured, left=np.inf, normal=np.inf, each=None)
+        return measured
 
     def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "ended": np.array([float(self.found is not None or self.empty is not None)])}
