@@ -143,6 +143,17 @@ def test_a_large_system_without_a_solution_ends_with_the_normal_equations(tmp_pa
         assert np.linalg.norm(solution.x - best) <= 1e-6 * np.linalg.norm(best)
 
 
+@pytest.mark.parametrize("weight", [100, 1000])
+def test_an_epoch_in_which_a_heavy_row_raises_the_residual_does_not_end_row_steps(weight):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((1000, 750))
+    A[0] *= weight
+    solution = fg.solve(A, A @ rng.standard_normal(750), tol=1e-12, seed=0)
+    assert solution.converged, solution.status
+    assert solution.method == "kaczmarz, then cgmn"
+    assert solution.epochs < 200
+
+
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_a_solve_that_is_stopped_in_every_method_ends_as_the_uninterrupted_one(noise, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "SMALL", 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite, log, sqrt
 from time import perf_counter
 from typing import Any
@@ -22,7 +23,7 @@ from forgetting.solver.solution import History, SolveState
 
 STALLED = 0.97  # the factor an epoch above which the residual counts as not falling
 SHORTEST = 0.02  # the relaxation below which it is not halved again
-FLAT = 3  # epochs after which a residual that does not fall says that row steps lead no further
+FLAT = 2  # epochs running that a residual neither falls nor rises, if row steps lead no further
 SETTLED = 4  # epochs after which the speed of row steps is judged
 PAYS = 1.5  # times the sweeps of conjugate gradients that row steps must need for a change
 START = 5  # sweeps that a change costs
@@ -269,15 +270,17 @@ class Loop:
         """ "slow" if conjugate gradients on double sweeps would need fewer sweeps than row steps still need.
 
         Residuals that fall by the factor q an epoch need log(tol) / log(q) epochs, and with 1 - q^2 as the least
-        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps. If they hardly fall at all, most
-        often no x solves the system, which double sweeps cannot do either: "stalled".
+        eigenvalue of I - Q in double sweeps about log(tol) / sqrt(1 - q^2) sweeps. If they neither fall nor rise for
+        some epochs, most often no x solves the system, which double sweeps cannot do either: "stalled". A single epoch
+        says little: a heavy row raises the residual once it is met again.
         """
         estimates, allowed = self.estimates, self.allowed()
-        if not self.slow_ends or len(estimates) < FLAT or self.round_length < self.epoch_length:
+        if not self.slow_ends or len(estimates) < FLAT + 1 or self.round_length < self.epoch_length:
             return None
         if not 0 < allowed < estimates[-1]:
             return None
-        if estimates[-1] >= STALLED * estimates[-2]:
+        recent = estimates[-FLAT - 1 :]
+        if all(STALLED * old <= new <= old / STALLED for old, new in pairwise(recent)):
             return "stalled"
         rate = sqrt(estimates[-1] / estimates[-3]) if len(estimates) >= SETTLED and estimates[-3] > 0 else 0.0
         if not 0 < rate < 1:
