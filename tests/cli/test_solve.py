@@ -99,6 +99,24 @@ def test_options_are_those_of_the_library(inside, tmp_path, words, options):
     assert meta["guarantee"]["sentence"] == str(expected.guarantee)
 
 
+@pytest.mark.parametrize("ending", [".npy", ".npz"])
+def test_complex_files_are_solved_as_the_library_solves_them(inside, tmp_path, ending):
+    rng = np.random.default_rng(2)
+    matrix, x = rng.standard_normal((2, 12, 4)), rng.standard_normal((2, 4))
+    matrix, x = matrix[0] + 1j * matrix[1], x[0] + 1j * x[1]
+    saves = np.save if ending == ".npy" else np.savez
+    saves(tmp_path / f"Z{ending}", matrix)
+    saves(tmp_path / f"bz{ending}", matrix @ x)
+    saves(tmp_path / f"start{ending}", 0.5 * x)
+    words = ("solve", f"Z{ending}", f"bz{ending}", "--x0", f"start{ending}", "--tol", "1e-10")
+    done = inside(*words, "--out", "x.npy")
+    assert (done.code, done.err) == (0, "")
+    found = np.load(tmp_path / "x.npy")
+    np.testing.assert_array_equal(found, fg.solve(matrix, matrix @ x, x0=0.5 * x, tol=1e-10).x)
+    pairs = np.array(json.loads(inside(*words, "--json").out)["meta"]["x"])
+    np.testing.assert_array_equal(pairs[:, 0] + 1j * pairs[:, 1], found)
+
+
 def test_the_help_names_the_methods_that_there_are(inside):
     from forgetting.cli.solve import METHODS
 

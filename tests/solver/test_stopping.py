@@ -316,3 +316,12 @@ def test_rows_that_an_ordering_does_not_trust_decide_nothing():
     assert solution.status.startswith("converged on 54 of 60 rows, those that the ordering trusts: relative residual ")
     few = fg.solve(A, B, ordering=fg.orderings.Quantile(1e-9), maxiter=1)
     assert "converged on 0 of" not in few.status
+
+
+@pytest.mark.parametrize("method", ["auto", "active-set", "projected"])
+@pytest.mark.parametrize("options", [{"maxiter": 0}, {"seconds": 0}, {"max_steps": 1}])
+def test_a_damped_solve_within_bounds_may_end_before_anything_was_done(method, options):
+    solution = fg.solve(np.eye(2), [1.0, 2.0], bounds=(0, 1), damp=0.1, method=method, **options)
+    if not solution.x.any():
+        assert not solution.converged
+        assert "x has not moved yet" in solution.status

@@ -16,7 +16,7 @@ from forgetting.cli.output import Output, computing, result
 from forgetting.core.registry import value_in
 from forgetting.errors import InvalidInputError
 from forgetting.files.atomic import kept
-from forgetting.files.matrices import read_matrix
+from forgetting.files.matrices import COMPLEX, read_matrix
 from forgetting.files.tables import parse_number
 from forgetting.orderings import registry as orderings
 
@@ -99,8 +99,8 @@ def solve_command(
     """
     output = Output(as_json, out, force)
     output.check([matrix, side, *([] if x0 is None else [x0])], more=(".npy",))
-    b = read_matrix(side, "b")
-    start = None if x0 is None else read_matrix(x0, "x0")
+    b = read_matrix(side, "b", COMPLEX)
+    start = None if x0 is None else read_matrix(x0, "x0", COMPLEX)
     if checkpoint is not None:
         kept.append(f"the same command goes on from {checkpoint}")
     with computing():
@@ -118,7 +118,7 @@ def solve_command(
         b=Path(side).name,
         **({"x0": Path(x0).name} if x0 is not None else {}),
         **facts(solution),
-        **({"x": solution.x.tolist()} if as_json or output.ending == ".json" else {}),
+        **({"x": listed(solution.x)} if as_json or output.ending == ".json" else {}),
     )
 
     def array() -> bytes:
@@ -145,6 +145,15 @@ def summary(solution: Solution) -> list[str]:
 def facts(solution: Solution) -> dict[str, Any]:
     """The solution without its arrays, as entries of JSON."""
     return {name: getattr(solution, name) for name in FACTS} | {"guarantee": vars(solution.guarantee.promise)}
+
+
+def listed(x: Any) -> Any:
+    """x as lists for JSON; complex numbers are pairs.
+
+    >>> listed(np.array([1.0, 2.0])), listed(np.array([1 + 2j]))
+    ([1.0, 2.0], [[1.0, 2.0]])
+    """
+    return (np.stack([x.real, x.imag], axis=-1) if np.iscomplexobj(x) else x).tolist()
 
 
 def noise_from(word: str | None) -> Any:

@@ -133,6 +133,8 @@ def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
 def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The numbers that are larger than allowed, in words."""
     system, allowed = loop.method.system, loop.allowed()
+    if system.damp and measured.normal is None:
+        return "as x has not moved yet"
     if system.damp:
         sure = known is not None and isfinite(known.error)
         error = f" and a relative error of x of up to {known.error:.2g}" if known is not None and sure else ""
