@@ -412,3 +412,23 @@ def test_a_minimiser_that_is_not_known_to_be_the_nearest_has_not_converged(monke
         solution = fg.solve(A, b, nearest=True, **given)
         assert not solution.converged, solution.status
         assert "distance to the nearest point is not known" in solution.status
+
+
+@pytest.mark.parametrize("seed", ["two rows", 17, 78, 87, 178, 179, 238, 250, 260])
+def test_projected_steps_end_at_a_minimum_of_matrices_without_full_rank(seed):
+    """What is left of the gradient there is rounding errors along directions in which A is 0."""
+    A, b, low = np.array([[-3.0, -1.0], [-9.0, -3.0]]), np.array([-1.0, 3.0]), np.array([-2.0, -np.inf])
+    if seed != "two rows":
+        rng = np.random.default_rng(seed)
+        n, m = int(rng.integers(2, 7)), int(rng.integers(1, 8))
+        k = int(rng.integers(1, min(m, n) + 1))
+        A = np.round(2 * rng.standard_normal((m, k))) @ np.round(2 * rng.standard_normal((k, n)))
+        low = np.where(rng.random(n) < 0.5, -rng.random(n), -np.inf)
+        low[0] = -1
+        b = np.round(3 * rng.standard_normal(m))
+    found, best = (
+        fg.solve(A, b, bounds=(low, np.inf), method=method, seed=0) for method in ("projected", "active-set")
+    )
+    assert found.epochs < 1000, found.status
+    assert np.linalg.norm(found.x) < 1e6
+    assert np.linalg.norm(A @ found.x - b) <= np.linalg.norm(A @ best.x - b) + 1e-6 * np.linalg.norm(b)

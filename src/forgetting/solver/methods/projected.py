@@ -18,6 +18,7 @@ STEEPEST = 1e6  # of penalties, in units of those at the start
 DRAWN = 1e-3  # the first pull to x0 on the way to the nearest minimiser, in units of the square of the longest column
 WEAKEST = 1e-5  # the last one
 FINE = 1e-10  # the KKT residual, or the relative residual, at which A x is that of all minimisers
+ROUNDED = 64  # times EPS |A| |d| is the length up to which A d is nothing but rounding errors
 TURNS = 60  # steps of a line search, at most
 
 
@@ -190,7 +191,11 @@ class Projected(Constrained):
             along, bent = sweeper.normal(direction)
             bent = bent + self.pull * direction
             bend = float(along @ along) + self.pull * float(direction @ direction)
-            best = slope / bend if bend > 0 else 0.0
+            if not bend > (ROUNDED * EPS) ** 2 * float(direction @ (self.metric * direction)):
+                return 0.0, np.zeros_like(
+                    bent
+                )  # A is 0 along the direction, and so is the slope, up to rounding errors
+            best = slope / bend
             step = min(best, longest)
             self.iterate.x = x - step * direction
             self.slack = self.slack + step * along
@@ -264,7 +269,8 @@ class Projected(Constrained):
 
     def _iterate(self) -> None:
         free, chopped = self._free(self.gradient), self._chopped(self.gradient)
-        if not free.any() and not chopped.any():
+        rounding = EPS * (norm(self.side) + norm(np.sqrt(self.metric) * self.iterate.x))
+        if not norm((free + chopped) / np.sqrt(self.metric)) > rounding:
             return
         step, x, steepest = 1.0 / self.curvature, self.iterate.x, free / self.metric
         room = np.where(free > 0, (x - self.low) / step, (x - self.high) / step)
