@@ -192,9 +192,8 @@ class Projected(Constrained):
             bent = bent + self.pull * direction
             bend = float(along @ along) + self.pull * float(direction @ direction)
             if not bend > (ROUNDED * EPS) ** 2 * float(direction @ (self.metric * direction)):
-                return 0.0, np.zeros_like(
-                    bent
-                )  # A is 0 along the direction, and so is the slope, up to rounding errors
+                # A is 0 along the direction, and so is the slope, up to rounding errors
+                return 0.0, np.zeros_like(bent)
             best = slope / bend
             step = min(best, longest)
             self.iterate.x = x - step * direction
