@@ -285,3 +285,20 @@ def test_the_nearest_point_of_two_sets_is_not_where_plain_projections_end():
     solution = fg.solve([[0.0, 0.0, 1.0]], [0.0], sets=sets, x0=[1.0, 2.0, 0.0], nearest=True, tol=1e-8)
     assert solution.converged
     np.testing.assert_allclose(solution.x, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"nearest": True}, {"method": "active-set"}])
+def test_rows_that_contradict_each_other_by_rounding_errors_alone_have_a_solution(options):
+    """The only x is written down; all rows hold with equality there."""
+    A = np.array(
+        [
+            *([0, 100, 0], [1, 100, 0], [-1, 0, 0], [1, 0, 10], [1, 0, 10], [0, 100, 0]),
+            *([0, 0, -20], [0, 0, 20], [0, 100, 10], [1, -200, 0]),
+        ]
+    )
+    relations = ["<=", ">=", ">=", "<=", ">=", "<=", ">=", ">=", "=", "<="]
+    x = np.array([0.91079, 0.3879, -0.61895])
+    b = A @ x
+    solution = fg.solve(A, b, relations=relations, x0=[-1.5, 3.2, 2.7], seed=0, tol=1e-8, **options)
+    assert solution.converged, solution.status
+    assert missed(A, b, relations, solution.x) <= 1e-8

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from forgetting.core.arrays import Array
 from forgetting.core.numerical import EPS, rank_tolerance
-from forgetting.errors import ForgettingError
+from forgetting.errors import ForgettingError, InfeasibleError
 from forgetting.sets import Polyhedron
 
 STEEP = 1e-5  # least singular value of R, relative to the largest: what is smaller is left to proximal steps
@@ -28,6 +28,7 @@ CLOSE = 1e-10  # a row holds with equality if its slack is this share of the siz
 POLISH = 60  # steps on the active rows, at most
 FINE = 64  # the share of the bound on rounding errors of the gradient that is typical of them
 TURNS = 3  # moves to the nearest minimiser, at most: after a long one A x is wrong by its rounding errors
+WIDE = 16  # times EPS of its terms is the rounding error of the level of a row
 BASES = 4  # points, at most, from which proximal steps count
 SURE = 1e-9  # a multiplier above this share of the largest is not 0
 
@@ -113,6 +114,19 @@ def _minimiser(problem: _Problem, given: _Problem, units: Array, sizes: Array, s
     return Minimiser(x, y, float(np.linalg.norm(rest)), unique, nearest, units, scaled, curvature)
 
 
+def _wider(rows: Array, levels: Array, sizes: Array, error: ForgettingError) -> Polyhedron:
+    """{z: rows z >= levels} with levels lower by their rounding errors, if it was found to be empty by these alone.
+
+    Levels h - G x are differences: a proof y >= 0, y.rows = 0 that there is no such z counts, and is raised again, if
+    y.levels is above the rounding errors of terms of these sizes.
+    """
+    y = error.certificate if isinstance(error, InfeasibleError) else None
+    errors = WIDE * EPS * sizes
+    if y is None or float(np.asarray(y) @ levels) > float(np.asarray(y) @ errors):
+        raise error
+    return Polyhedron(rows, levels - errors, check=False)
+
+
 def _units(M: Array) -> Array:
     """The norms of the columns if they are very different: what is small beside others must count as much."""
     norms = np.linalg.norm(M, axis=0)
@@ -169,11 +183,18 @@ class _Problem:
         for _ in range(BASES):  # z counts from a base: the nearer it is, the smaller are rounding errors
             base, before = best[0], least
             (x, y), side = best, self.c - self.M @ base
-            region = Polyhedron(rows, self.h - self.G @ base, check=False) if len(self.h) else None
+            levels = self.h - self.G @ base
+            region = Polyhedron(rows, levels, check=False) if len(self.h) else None
             for _ in range(STEPS if self.pull else 1):
                 z = frame.T @ (np.concatenate([side, self.pull * (x - base)]) if self.pull else side)
                 if region is not None:
-                    found = region.project_full(z, warm)
+                    try:
+                        found = region.project_full(z, warm)
+                    except ForgettingError as error:
+                        if least < np.inf:
+                            return best  # there is a point: what is left of rows beside the base is rounding errors
+                        region = _wider(rows, levels, np.abs(self.h) + np.linalg.norm(base), error)
+                        found = region.project_full(z)
                     z, y, warm = found.point, found.multipliers, found.warm
                 x = base + solve_triangular(triangle, z)
                 size = self.left(x, y)
