@@ -199,3 +199,17 @@ def test_a_callback_with_a_state_sees_computed_residuals():
     assert ended.epochs == 4
     assert all(x is state.x for x, state in pairs)
     assert ended.status.startswith("stopped by the callback")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"callback": lambda: None}, "callback is called with x: too many"),
+        ({"callback": lambda x, y: None}, "callback is called with x: missing a required argument: 'y'"),
+        ({"callback": lambda x, y, state: None}, "callback is called with x and state=: missing"),
+        ({"relaxation": lambda: 1.0}, "relaxation is called with the number of the epoch: too many"),
+    ],
+)
+def test_functions_that_cannot_be_called_are_refused_before_the_first_step(options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fg.solve(A, B[:, 0], **options)

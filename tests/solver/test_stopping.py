@@ -325,3 +325,10 @@ def test_a_damped_solve_within_bounds_may_end_before_anything_was_done(method, o
     if not solution.x.any():
         assert not solution.converged
         assert "x has not moved yet" in solution.status
+
+
+def test_a_limit_after_which_all_numbers_are_allowed_is_not_said_to_miss_them():
+    solution = fg.solve(np.eye(2), [1.0, 2.0], damp=0.1, method="cgls", max_steps=1)
+    assert not solution.converged
+    assert "at most 1e-06, but not yet" in solution.status
+    assert "is allowed" not in solution.status

@@ -133,15 +133,17 @@ def _constrained(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
 def _missed(loop: Loop, measured: Accuracy, known: Distance | None) -> str:
     """The numbers that are larger than allowed, in words."""
     system, allowed = loop.method.system, loop.allowed()
-    if system.damp and measured.normal is None:
-        return "as x has not moved yet"
     if system.damp:
+        if measured.normal is None:
+            return "as x has not moved yet"
         sure = known is not None and isfinite(known.error)
         error = f" and a relative error of x of up to {known.error:.2g}" if known is not None and sure else ""
-        return (
-            f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}, of which "
-            f"{loop.stops.normal:.2g} is allowed"
-        )
+        said = f"|A^T r| / (|A| |r|) with the rows of damping {measured.normal:.2g}{error}"
+        if measured.normal <= loop.stops.normal and (known is None or known.error <= loop.stops.normal):
+            return (
+                f"{said}, at most {loop.stops.normal:.2g}, but not yet for as many epochs as tell that x has converged"
+            )
+        return f"{said}, of which {loop.stops.normal:.2g} is allowed"
     if getattr(loop.method, "elsewhere", False) and measured.residual > allowed:
         return f"above {allowed:.2g}, and {_distance(loop)} is not known"
     if measured.residual > allowed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log2
@@ -146,6 +147,7 @@ def as_relaxation(value: Any, below: float) -> Relaxation:
             )
         return Automatic()
     if callable(value):
+        check_called(value, "relaxation", "the number of the epoch", 0)
         return Called(value, below)
     if np.ndim(value) == 0:
         return Relaxation(as_number(value, "relaxation", above=0, below=below))
@@ -158,6 +160,23 @@ def as_relaxation(value: Any, below: float) -> Relaxation:
             f"relaxation of epoch {odd[0]} is {numbers[odd[0]]:g}; it must be greater than 0 and less than {below:g}"
         )
     return Sequenced(numbers)
+
+
+def check_called(function: Callable[..., Any], what: str, given: str, *values: Any, **named: Any) -> None:
+    """Raise an error that says what a user's function is called with, if it cannot be called so.
+
+    >>> check_called(lambda: None, "callback", "x", None)
+    Traceback (most recent call last):
+    forgetting.errors.InvalidInputError: callback is called with x: too many positional arguments
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a compiled function without a signature
+        return
+    try:
+        signature.bind(*values, **named)
+    except TypeError as error:
+        raise InvalidInputError(f"{what} is called with {given}: {error}") from None
 
 
 def settled(relaxation: Relaxation, sweeper: Sweeper, *, simultaneous: bool, blind: bool) -> Relaxation:

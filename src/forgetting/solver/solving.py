@@ -21,6 +21,7 @@ from forgetting.solver.guarantee import Guarantee, Promise, Terms, promised, sma
 from forgetting.solver.loop import LIMITS, Loop, Stops
 from forgetting.solver.methods import Accuracy
 from forgetting.solver.methods.base import norms
+from forgetting.solver.relaxation import check_called
 from forgetting.solver.request import SolveRequest, as_request
 from forgetting.solver.solution import Solution
 
@@ -215,7 +216,10 @@ def _callback(callback: Callable[..., Any]) -> tuple[Callable[[Any], Any], bool]
     except (TypeError, ValueError):  # a compiled function without a signature
         names = []
     if "state" not in names:
+        check_called(callback, "callback", "x", None)
         return callback, False
+    if names != ["state"]:
+        check_called(callback, "callback", "x and state=", None, state=None)
     if names == ["state"]:
         return lambda state: callback(state=state), True
     return lambda state: callback(state.x, state=state), True
